@@ -50,6 +50,27 @@ export interface RuleSummary {
   channels?: string[];
 }
 
+/** Where a rule is evaluated. */
+export interface RuleEvaluation {
+  enabled: boolean;
+  /** Ids of running pipelines. */
+  evaluated_by: string[];
+  /** Ids of running pipelines whose packs have no log source for it. */
+  unmapped_in: string[];
+  /** Why the stored definition cannot be used. */
+  error: string | null;
+}
+
+/** Where a rule is evaluated, and what it costs. */
+export interface RuleStats extends RuleEvaluation {
+  cpu: {
+    /** Percentage of one core in the window of the budget. */
+    core_percent: number;
+  };
+  /** Null: it is within the budget. */
+  throttled: { reason: string; until: string; evaluated: boolean } | null;
+}
+
 /** Part of an imported text. */
 interface ImportedPart {
   /** Line of the text where it starts, from 1. */
@@ -88,18 +109,7 @@ const pathOf = (id: string) => `/_firn/rules/${encodeURIComponent(id)}`;
 /** Lists all rules by id. */
 export const listRules = (signal?: AbortSignal) => request<Record<string, RuleSummary>>('/_firn/rules', { query: { short: true }, ...(signal && { signal }) });
 
-/** Where a rule is evaluated. */
-export interface RuleStats {
-  enabled: boolean;
-  /** Ids of running pipelines. */
-  evaluated_by: string[];
-  /** Ids of running pipelines whose packs have no log source for it. */
-  unmapped_in: string[];
-  /** Why the stored definition cannot be used. */
-  error: string | null;
-}
-
-/** Tells of all rules where they are evaluated, by id. */
+/** Tells of all rules where they are evaluated and what they cost, by id. */
 export const fetchRuleStats = (signal?: AbortSignal) => request<Record<string, RuleStats>>('/_firn/rules/_stats', signal ? { signal } : {});
 
 /** Fetches one rule; fails with 404 if it is missing. */

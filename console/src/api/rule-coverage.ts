@@ -19,8 +19,10 @@ export interface CoverageInterval {
 export interface RuleHole extends CoverageInterval {
   /** Of one that has ended: whether a run has read it. */
   filled?: boolean;
-  /** Of one that goes on. */
+  /** Why the rule was not evaluated; of one that has ended, only if its budget was exhausted. */
   reason?: string;
+  /** Why it is not filled by itself. */
+  not_filled?: string;
 }
 
 export interface RuleCoverage {

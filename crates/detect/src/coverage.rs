@@ -16,6 +16,10 @@ pub struct CoverageChange {
     pub at: Mark,
     /// Version of the rule; `None`: it was not evaluated.
     pub version: Option<String>,
+    /// Whether it was not evaluated because the budget of its owner was exhausted.
+    pub is_throttled: bool,
+    /// Times of the first and the last event between the change before and this one, ms since the epoch; `None`: unknown.
+    pub times_before_ms: Option<(i64, i64)>,
 }
 
 /// Events of a partition that follow each other.
@@ -27,33 +31,79 @@ pub struct Interval {
     pub to: Option<Mark>,
     /// Version of the rule that was evaluated on them; `None`: a hole.
     pub version: Option<String>,
+    /// Of a hole: whether the budget of the owner of the rule was exhausted.
+    pub is_throttled: bool,
+    /// Of a hole of the budget that has ended: times of the first and the last of its events, ms since the epoch. `None`: they are not
+    /// known, since the node was stopped in it.
+    pub times_ms: Option<(i64, i64)>,
+}
+
+/// Times of events of which the union counts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    of_some: Option<(i64, i64)>,
+    /// Whether those of other events are not known.
+    are_partial: bool,
+}
+
+impl Times {
+    fn add(&mut self, times: Option<(i64, i64)>) {
+        match (self.of_some, times) {
+            (_, None) => self.are_partial = true,
+            (None, times) => self.of_some = times,
+            (Some((first, last)), Some((other_first, other_last))) => {
+                self.of_some = Some((first.min(other_first), last.max(other_last)));
+            }
+        }
+    }
+
+    fn of_all(self) -> Option<(i64, i64)> {
+        self.of_some.filter(|_| !self.are_partial)
+    }
 }
 
 /// Returns the intervals of a partition since the rule was first evaluated, holes included. `changes` are in the order in which they
 /// were recorded; of two from the same offset the later one holds, since the batch of the earlier one was not stored.
 pub fn intervals(changes: &[CoverageChange]) -> Vec<Interval> {
-    let mut valid: Vec<&CoverageChange> = Vec::new();
+    let mut valid: Vec<(&CoverageChange, Option<(i64, i64)>)> = Vec::new();
     for change in changes {
-        while let Some(last) = valid.last()
+        let mut times = change.times_before_ms;
+        while let Some((last, of_last)) = valid.last()
             && last.at.offset.is_some()
             && last.at.offset >= change.at.offset
         {
+            // Its times are of events before this change, too.
+            times = match (times, *of_last) {
+                (Some((first, last)), Some((other_first, other_last))) => {
+                    Some((first.min(other_first), last.max(other_last)))
+                }
+                (times, of_last) => times.or(of_last),
+            };
             valid.pop();
         }
-        valid.push(change);
+        valid.push((change, times));
     }
     let mut found: Vec<Interval> = Vec::new();
-    for change in valid {
+    let mut of_hole = Times::default();
+    for (change, times_before_ms) in valid {
+        of_hole.add(times_before_ms);
         match found.last_mut() {
-            None if change.version.is_none() => continue,
-            Some(last) if last.version == change.version => continue,
-            Some(last) => last.to = Some(change.at.clone()),
+            // A rule that is throttled was evaluated before, maybe on a part of the same batch.
+            None if change.version.is_none() && !change.is_throttled => continue,
+            Some(last) if last.version == change.version && last.is_throttled == change.is_throttled => continue,
+            Some(last) => {
+                last.to = Some(change.at.clone());
+                last.times_ms = of_hole.of_all().filter(|_| last.is_throttled);
+            }
             None => {}
         }
+        of_hole = Times::default();
         found.push(Interval {
             from: change.at.clone(),
             to: None,
             version: change.version.clone(),
+            is_throttled: change.is_throttled,
+            times_ms: None,
         });
     }
     found
@@ -70,6 +120,8 @@ mod tests {
                 received: format!("t{offset}"),
             },
             version: version.map(str::to_owned),
+            is_throttled: false,
+            times_before_ms: None,
         }
     }
 
@@ -110,6 +162,73 @@ mod tests {
     }
 
     #[test]
+    fn a_hole_of_the_budget_is_one_of_its_own() {
+        let throttled = |offset: u64| CoverageChange {
+            is_throttled: true,
+            ..change(offset, None)
+        };
+        let changes = [
+            throttled(0),
+            change(5, Some("a")),
+            throttled(9),
+            change(12, None),
+            throttled(15),
+            throttled(20),
+            change(30, Some("a")),
+        ];
+        let found = intervals(&changes).into_iter().map(|found| {
+            let to = found.to.and_then(|to| to.offset);
+            (
+                found.from.offset.unwrap(),
+                to,
+                found.version.is_some(),
+                found.is_throttled,
+            )
+        });
+        let expected = [
+            (0, Some(5), false, true),
+            (5, Some(9), true, false),
+            (9, Some(12), false, true),
+            (12, Some(15), false, false),
+            (15, Some(30), false, true),
+            (30, None, true, false),
+        ];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_hole_of_the_budget_knows_the_times_of_its_events() {
+        let changed = |offset: u64, version: Option<&str>, times: Option<(i64, i64)>| CoverageChange {
+            is_throttled: version.is_none(),
+            times_before_ms: times,
+            ..change(offset, version)
+        };
+        let times_of = |changes: &[CoverageChange]| {
+            let found = intervals(changes).into_iter();
+            found
+                .filter(|found| found.version.is_none())
+                .map(|found| found.times_ms)
+                .collect::<Vec<_>>()
+        };
+        let a = Some("a");
+        let mut changes = vec![
+            changed(0, a, None),
+            changed(5, None, Some((900, 901))),
+            // Another rule was changed.
+            changed(7, None, Some((30, 40))),
+            changed(9, a, Some((20, 35))),
+            changed(12, None, None),
+            changed(14, a, None),
+        ];
+        assert_eq!(times_of(&changes), [Some((20, 40)), None]);
+        assert_eq!(times_of(&changes[..3]), [None], "it goes on");
+        // The batch of the change at 9 was not stored, and read again when the rule was throttled once more.
+        changes.truncate(4);
+        changes.extend([changed(9, None, Some((50, 60))), changed(11, a, Some((5, 6)))]);
+        assert_eq!(times_of(&changes), [Some((5, 60))]);
+    }
+
+    #[test]
     fn records_without_offsets_follow_each_other() {
         let at = |received: &str| Mark {
             offset: None,
@@ -118,6 +237,8 @@ mod tests {
         let changes = [("t1", Some("a")), ("t2", None), ("t3", Some("a"))].map(|(time, version)| CoverageChange {
             at: at(time),
             version: version.map(str::to_owned),
+            is_throttled: false,
+            times_before_ms: None,
         });
         let found = intervals(&changes);
         assert_eq!(found.len(), 3);

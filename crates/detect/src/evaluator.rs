@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
+use crate::cost_meter::{CostMeter, CpuClock};
 use crate::event::{EventFields, Value};
 use crate::index::GroupState;
 use crate::rule_set::RuleSet;
@@ -25,6 +26,10 @@ pub struct Evaluator {
     key: String,
     /// Keywords look at the texts of all fields.
     reads_all_texts: bool,
+    /// Whether a rule is not evaluated, by its number; rules behind the end are.
+    skipped: Arc<[bool]>,
+    /// `None`: costs are not measured.
+    meter: Option<CostMeter>,
 }
 
 impl Evaluator {
@@ -36,7 +41,32 @@ impl Evaluator {
             remembered: HashMap::default(),
             key: String::new(),
             reads_all_texts: rules.reads_all_texts(),
+            skipped: Arc::new([]),
+            meter: None,
             rules,
+        }
+    }
+
+    /// Leaves out the rules for whose numbers this is `true` from the next event on. Costs no compilation.
+    pub fn skip(&mut self, skipped: Arc<[bool]>) {
+        self.skipped = skipped;
+    }
+
+    /// Measures the costs of the rules by this clock.
+    pub fn measure(&mut self, clock: CpuClock) {
+        self.meter = Some(CostMeter::new(clock, self.rules.rules().len()));
+    }
+
+    /// Sum of the costs that were not [taken](Self::take_costs), nanoseconds of processor time; 0 without a clock.
+    pub fn cost_nanos(&self) -> i64 {
+        self.meter.as_ref().map_or(0, CostMeter::total_nanos)
+    }
+
+    /// Calls `each` with the number and the cost of each rule that has one since the last call, nanoseconds of processor time. The
+    /// costs are estimates, and a single one may be below zero.
+    pub fn take_costs(&mut self, each: impl FnMut(u32, i64)) {
+        if let Some(meter) = &mut self.meter {
+            meter.take(each);
         }
     }
 
@@ -84,6 +114,8 @@ impl Evaluator {
             states,
             remembered,
             key,
+            skipped,
+            meter,
             ..
         } = self;
         key.clear();
@@ -107,9 +139,23 @@ impl Evaluator {
             }
             &remembered[key.as_str()]
         };
+        let weight = meter.as_mut().and_then(|meter| meter.sample(fields.text_bytes()));
         for group in of_event {
             let place = usize::from(*group);
-            rules.groups[place].evaluate(fields, &mut states[place], &mut |rule| matches.push(rule));
+            let (group, state) = (&rules.groups[place], &mut states[place]);
+            group.find_candidates(fields, state);
+            let mut measurement = match (&mut *meter, weight) {
+                (Some(meter), Some(weight)) => Some(meter.start(weight)),
+                _ => None,
+            };
+            group.evaluate(fields, state, skipped, &mut |rule, holds| {
+                if let Some(measurement) = &mut measurement {
+                    measurement.evaluated(rule, &rules.rules()[rule as usize].id);
+                }
+                if holds {
+                    matches.push(rule);
+                }
+            });
         }
         matches[start..].sort_unstable();
         // A rule may be in several groups of an event: those of entries that stand in for others.

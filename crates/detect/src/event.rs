@@ -171,6 +171,11 @@ impl EventFields {
         }
     }
 
+    /// Length of all values.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.raw.len()
+    }
+
     /// Fields that have a value.
     pub(crate) fn present(&self) -> &[FieldId] {
         &self.present

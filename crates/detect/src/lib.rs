@@ -6,6 +6,8 @@
 
 mod alert;
 mod audience;
+mod budget;
+mod cost_meter;
 mod coverage;
 mod definition;
 mod evaluator;
@@ -30,6 +32,8 @@ mod window_rule;
 
 pub use alert::{EventPlace, alert, group_of, values_of, without_event};
 pub use audience::{Audience, channels_of};
+pub use budget::{BudgetLimits, Charge, RuleBudget, Throttle};
+pub use cost_meter::CpuClock;
 pub use coverage::{CoverageChange, Interval, Mark, intervals};
 pub use definition::{DetectionRule, EscalationStep, Input, RuleException};
 pub use evaluator::Evaluator;

@@ -10,6 +10,7 @@ use firn_kafka::KafkaSource;
 use firn_model::metadata::PipelineBodies;
 use firn_notify::{Channel, Notifier};
 use firn_pipeline::definition::{Definition, SourceDefinition};
+use firn_pipeline::rule_budget::RuleBudgets;
 use firn_pipeline::runner::{Connectors, EngineDestination, Runner};
 use firn_pipeline::sources::{self, Source};
 use firn_postgresql::PostgresqlQuery;
@@ -19,7 +20,7 @@ use tokio::task::JoinHandle;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Creates the runner; its pipelines run once [`follow`] runs.
-pub(crate) fn runner(engine: &Arc<dyn Engine>) -> Arc<Runner> {
+pub(crate) fn runner(engine: &Arc<dyn Engine>, budget: &Arc<RuleBudgets>) -> Arc<Runner> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let destination = EngineDestination::new(Arc::clone(engine));
     let its = Arc::clone(engine);
@@ -30,7 +31,13 @@ pub(crate) fn runner(engine: &Arc<dyn Engine>) -> Arc<Runner> {
         }),
         ..connectors()
     };
-    Runner::new(destination, connectors, Arc::new(now_ns), threads)
+    Runner::with_budget(
+        destination,
+        connectors,
+        Arc::new(now_ns),
+        threads,
+        Some(Arc::clone(budget)),
+    )
 }
 
 /// Returns what pipelines of this program can connect to without an engine.

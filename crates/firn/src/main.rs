@@ -25,6 +25,7 @@ mod metrics;
 mod pipeline;
 mod records;
 mod repositories;
+mod rule_budget;
 mod scheduling;
 mod security;
 mod serve;

@@ -29,8 +29,8 @@ use crate::settings::{FloodStage, ServeSettings, markdown};
 use crate::settings_args::SettingsArgs;
 use crate::tls::TlsFiles;
 use crate::{
-    alert_delivery, allocator, console, event_pipelines, file_modes, geoip, lifecycle, metrics, records, scheduling,
-    security, shared_cache,
+    alert_delivery, allocator, console, event_pipelines, file_modes, geoip, lifecycle, metrics, records, rule_budget,
+    scheduling, security, shared_cache,
 };
 
 /// An interrupt sooner after the first one counts as the same.
@@ -122,9 +122,10 @@ pub(crate) fn serve(
             true => Security::On(Arc::clone(&control)),
             false => Security::Off(Some(Arc::clone(&control))),
         };
-        let pipelines = event_pipelines::runner(&engine);
+        let budget = rule_budget::budget(settings);
+        let pipelines = event_pipelines::runner(&engine, &budget);
         let notifier = alert_delivery::notifier(settings, &engine, &pipelines);
-        let counted_pipelines = Arc::clone(&pipelines);
+        let (counted_pipelines, counted_budget) = (Arc::clone(&pipelines), Arc::clone(&budget));
         let (records, record_writers) = records::start(settings, is_secure, &engine);
         let config = ApiConfig {
             tls: tls.clone(),
@@ -135,6 +136,7 @@ pub(crate) fn serve(
             recorder: records.recorder(),
             extra_metrics: Some(Arc::new(move |text| {
                 event_pipelines::write_metrics(&counted_pipelines, text);
+                rule_budget::write_metrics(&counted_budget, text);
                 metrics::write_process(text);
                 records.write_metrics(text);
                 repositories::write_metrics(&stores, text);
@@ -167,6 +169,7 @@ pub(crate) fn serve(
         let last_uses = tokio::spawn(security::write_last_uses(Arc::clone(&control)));
         let lifecycle = start_lifecycle(settings, &engine, &control, list, slm);
         let following = event_pipelines::follow(Arc::clone(&pipelines), Arc::clone(&notifier), Arc::clone(&engine));
+        let of_budget = rule_budget::follow(settings, &engine, &pipelines, &notifier, &budget);
         let looking = Arc::clone(&notifier);
         let delivery = tokio::spawn(async move { looking.run().await });
         let outcome = match ready(&url, &stopping) {
@@ -184,6 +187,7 @@ pub(crate) fn serve(
         let closing = Instant::now();
         following.abort();
         let _ = following.await;
+        of_budget.iter().for_each(JoinHandle::abort);
         pipelines.stop().await;
         delivery.abort();
         notifier.stop().await;

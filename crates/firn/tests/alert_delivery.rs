@@ -1,10 +1,8 @@
 //! Delivery of alerts to channels (docs/operate/alerts.md).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::time::Duration;
 
 use firn_testkit::{Client, Node};
 use rules::{send, start_with, try_send, wait_for, wait_for_rules};

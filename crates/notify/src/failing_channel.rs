@@ -1,18 +1,13 @@
 //! The alert that a channel fails, for the operator.
 
-use std::collections::BTreeSet;
-
 use firn_detect::{MaintenanceWindows, Severity};
-use firn_engine::document::{BulkItem, BulkRequest, Expectation, Operation, Refresh};
-use firn_engine::{Engine, RequestContext};
+use firn_engine::Engine;
 use firn_model::Result;
-use serde_json::{Map, Value, json};
 
 use crate::channel::Channel;
+use crate::own_alert::OwnAlert;
 
-const DATA_STREAM: &str = ".alerts-default";
 const RULE: &str = "firn-channel-failing";
-const SEVERITY: Severity = Severity::High;
 
 /// Stores an alert that a channel fails. Channels that subscribe to the alerts of all tenants deliver it, but for the one that fails, and
 /// none in a maintenance window that names its rule.
@@ -24,51 +19,26 @@ pub(crate) async fn raise(
     all: &[Channel],
     maintenance: &MaintenanceWindows,
 ) -> Result<()> {
-    let mut document = document(channel, reason, now, all);
-    maintenance.suppress_own(&mut document);
-    let item = BulkItem {
-        index: DATA_STREAM.to_owned(),
-        id: None,
-        routing: None,
-        operation: Operation::Create {
-            source: serde_json::to_vec(&document)?.into(),
-        },
-        expect: Expectation::Any,
-        require_alias: false,
-        require_data_stream: true,
-    };
-    let request = BulkRequest {
-        items: vec![item],
-        refresh: Refresh::Now,
-        ..BulkRequest::default()
-    };
-    let response = engine.bulk(&RequestContext::new(), request).await?;
-    response.items.into_iter().try_for_each(|item| item.result.map(drop))
+    alert(channel, reason, now).store(engine, all, maintenance).await
 }
 
-fn document(channel: &str, reason: &str, now: &str, all: &[Channel]) -> Map<String, Value> {
-    let subscribed = all.iter().filter(|other| {
-        other.id != channel && other.tenant.is_none() && other.subscribes_from.is_some_and(|least| least <= SEVERITY)
-    });
-    let pending: BTreeSet<&str> = subscribed.map(|channel| channel.id.as_str()).collect();
-    let document = json!({
-        "@timestamp": now,
-        "event": {"kind": "signal"},
-        "message": format!("the channel [{channel}] does not deliver alerts: {reason}"),
-        "rule": {
-            "id": RULE, "name": format!("Channel {channel} fails"),
-            "description": "A channel does not deliver alerts. They stay pending and are tried again; those that the receiver refuses for good are listed with the channel in firn.alert.failed, and can be sent again.",
-        },
-        "firn": {"alert": {
-            "status": "open", "severity": SEVERITY.name(), "risk_score": SEVERITY.risk_score(), "count": 1,
-            "group": format!("{RULE}-{channel}"), "group_by": {"channel": [channel]}, "event": {"time": now}, "pending": pending,
-        }},
-    });
-    document.as_object().cloned().unwrap_or_default()
+fn alert<'a>(channel: &'a str, reason: &str, now: &'a str) -> OwnAlert<'a> {
+    OwnAlert {
+        rule: RULE,
+        name: format!("Channel {channel} fails"),
+        description: "A channel does not deliver alerts. They stay pending and are tried again; those that the receiver refuses for good are listed with the channel in firn.alert.failed, and can be sent again.",
+        message: format!("the channel [{channel}] does not deliver alerts: {reason}"),
+        severity: Severity::High,
+        about: ("channel", channel),
+        except_channel: Some(channel),
+        now,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -87,7 +57,7 @@ mod tests {
             channel("named", json!({})),
             channel("alpha", json!({"subscribe": {}, "tenant": "alpha"})),
         ];
-        let alert = document("fails", "why", "2026-01-01T00:00:00Z", &all);
+        let alert = super::alert("fails", "why", "2026-01-01T00:00:00Z").document(&all);
         assert_eq!(alert["firn"]["alert"]["pending"], json!(["all"]));
         assert_eq!(alert["message"], "the channel [fails] does not deliver alerts: why");
 

@@ -6,12 +6,14 @@
 //! is killed between the two sends again, with the same idempotency key: delivery is at least once.
 
 mod alert_documents;
+mod budget_exhausted;
 mod channel;
 mod delivery;
 mod escalation;
 mod failing_channel;
 mod notification;
 mod notifier;
+mod own_alert;
 mod queue;
 mod rate_limit;
 mod senders;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_detect::MaintenanceWindows;
+use firn_detect::{MaintenanceWindows, Throttle};
 use firn_engine::{Engine, RequestContext};
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::{Error, ErrorKind, Result};
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::alert_documents::{AlertChange, AlertKey, Alerts, ChangeOutcome};
+use crate::budget_exhausted;
 use crate::channel::{Channel, ChannelKind, Secrets};
 use crate::delivery::{ChannelTask, SEND_TIME_MAX};
 use crate::notification::{Notification, StoredAlert};
@@ -177,6 +178,20 @@ impl Notifier {
     /// Suppresses the delivery of alerts of the notifier itself that are raised in these maintenance windows and that they name.
     pub fn set_maintenance_windows(&self, windows: Arc<MaintenanceWindows>) {
         *self.shared.maintenance.lock() = windows;
+    }
+
+    /// Raises the alert that a detection rule exhausts the budget of its owner, for the operator.
+    ///
+    /// # Errors
+    /// Of the engine: the alert is not stored.
+    pub async fn raise_budget_exhausted(&self, throttle: &Throttle) -> Result<()> {
+        let shared = &self.shared;
+        let (now, all) = (shared.now(), Arc::clone(&shared.channels.lock()));
+        let maintenance = Arc::clone(&shared.maintenance.lock());
+        let alert = budget_exhausted::alert(throttle, &now);
+        alert.store(&*shared.alerts.engine, &all, &maintenance).await?;
+        self.stored.notify_one();
+        Ok(())
     }
 
     fn start(&self, channel: Channel, status: Status) -> Task {

@@ -16,6 +16,8 @@ pub mod mapping;
 mod murmur3;
 pub mod parsers;
 pub mod processors;
+pub mod rule_budget;
+pub mod rule_history;
 pub mod runner;
 pub mod sources;
 pub mod tables;

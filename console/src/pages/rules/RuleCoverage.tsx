@@ -89,8 +89,8 @@ function Shown({ id, coverage, runs }: { id: string; coverage: Coverage; runs: b
 }
 
 function stateOf(hole: RuleHole): string {
-  if (hole.reason) return hole.reason;
-  return hole.filled ? 'filled by a run' : 'not filled';
+  const filled = hole.filled === undefined ? undefined : hole.filled ? 'filled by a run' : 'not filled';
+  return [hole.reason, filled, hole.not_filled].filter((part) => part !== undefined).join('; ');
 }
 
 /** Runs the rule over the time of all holes. */

@@ -1,10 +1,10 @@
-import { Anchor, Button, Stack, Switch } from '@mantine/core';
+import { Anchor, Button, Stack, Switch, Text } from '@mantine/core';
 import { IconDownload, IconPlus, IconUpload } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link } from 'react-router';
 import { SEVERITIES } from '../../api/alerts';
-import { deleteRule, exportRules, fetchRule, putRule } from '../../api/detection-rules';
+import { deleteRule, exportRules, fetchRule, putRule, type RuleStats } from '../../api/detection-rules';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
 import { Confirm } from '../../components/Confirm';
@@ -22,6 +22,7 @@ import { DayBars } from './DayBars';
 import { useRuleAlerts, useRuleCache, useRules, useRuleStats } from './use-rules';
 
 const NO_ALERTS: ReadonlyMap<string, RuleAlerts> = new Map();
+const NO_STATS: Record<string, RuleStats> = {};
 
 /** All rules with their alerts, and the channels. */
 export function RuleList() {
@@ -41,7 +42,7 @@ export function RuleList() {
   });
   const exporting = useMutation({ mutationFn: async () => saveFile(await exportRules(), 'rules.ndjson') });
   const { mutate } = toggle;
-  const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS, stats.data ?? {}), [rules.data, alerts.data, stats.data]);
+  const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS, stats.data ?? NO_STATS), [rules.data, alerts.data, stats.data]);
   const columns = useColumns({ onToggle: mutate, onDelete: setDeleting });
   return (
     <PageFrame
@@ -65,7 +66,7 @@ export function RuleList() {
         <Stack>
           {toggle.error && <Failed title={`Rule ${toggle.variables?.id ?? ''} not changed`} error={toggle.error} compact />}
           {exporting.error && <Failed title="Rules not exported" error={exporting.error} compact />}
-          {stats.error && <Failed title="It is not known which pipelines evaluate the rules" error={stats.error} retry={() => void stats.refetch()} compact />}
+          {stats.error && <Failed title="It is not known which pipelines evaluate the rules, and what they cost" error={stats.error} retry={() => void stats.refetch()} compact />}
           {alerts.error && <Failed title="Alerts could not be counted" error={alerts.error} retry={() => void alerts.refetch()} compact />}
           <Answer query={rules} what="Rules">
             {() => (
@@ -140,6 +141,23 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       },
       { id: 'tenant', title: 'Tenant', width: 95, value: ({ tenant }) => tenant || null },
       { id: 'channels', title: 'Channels', width: 110, value: ({ channels }) => channels || null },
+      {
+        id: 'cpu',
+        title: 'CPU',
+        width: 110,
+        numeric: true,
+        value: ({ cpu }) => cpu,
+        cell: ({ cpu, throttled }) => (
+          <>
+            {cpu === null ? '–' : `${format.number(cpu)} %`}
+            {throttled && (
+              <Text size="xs" c="red">
+                {throttled}
+              </Text>
+            )}
+          </>
+        ),
+      },
       {
         id: 'count',
         title: 'Alerts, 7 d',

@@ -66,6 +66,8 @@ it('lists rules with their alerts, and disables one without losing what another 
   const week = { key: 'root', doc_count: 9, week: { doc_count: 4 }, last: { value: Date.UTC(2026, 0, 1) } };
   answers = {
     'GET /_firn/rules': () => Response.json({ root: { ...ROOT, enabled: true, tags: [] }, log: { type: 'sigma', name: 'Security log cleared', severity: 'critical', enabled: false, tags: [] } }),
+    'GET /_firn/rules/_stats': () =>
+      Response.json({ root: { cpu: { core_percent: 7.25 }, throttled: { reason: 'budget exhausted', until: '2026-01-01T00:00:00Z', evaluated: false } }, log: { cpu: { core_percent: 0 }, throttled: null } }),
     'GET /_firn/rules/_export': () => new Response('{}\n'),
     'POST /.alerts-*/_search': () => Response.json({ hits: { hits: [] }, aggregations: { rules: { buckets: [week] } } }),
     'GET /_firn/rules/root': () => Response.json({ root: { ...ROOT, tags: ['new'] } }),
@@ -77,6 +79,8 @@ it('lists rules with their alerts, and disables one without losing what another 
   open('/rules');
   expect((await screen.findByRole('link', { name: '4' })).getAttribute('href')).toContain('rule.id');
   expect(screen.getByRole('link', { name: 'Security log cleared' }).getAttribute('href')).toBe('/rules/log');
+  expect(await screen.findByText('7.25 %')).toBeTruthy();
+  expect(screen.getAllByText('budget exhausted')).toHaveLength(1);
   fireEvent.click(screen.getByRole('switch', { name: 'Enable Logon as root' }));
   await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...ROOT, tags: ['new'], enabled: false }));
   await vi.waitFor(() => expect((screen.getByRole('switch', { name: 'Enable Logon as root' }) as HTMLInputElement).checked).toBe(false));

@@ -21,11 +21,11 @@ test('rules have the counts of their alerts', () => {
       log: ruleSummary('log', { type: 'sigma', sigma: 'title: Log cleared\nlevel: critical', enabled: false }),
     },
     readRuleAlerts(response),
-    { root: { enabled: true, evaluated_by: ['web', 'dns'], unmapped_in: [], error: null } },
+    { root: { enabled: true, evaluated_by: ['web', 'dns'], unmapped_in: [], error: null, cpu: { core_percent: 12.5 }, throttled: { reason: 'budget exhausted', until: '2026-01-01T00:00:00Z', evaluated: false } } },
   );
   expect(rows).toEqual([
-    { id: 'root', name: 'Root', type: 'query', severity: 'high', enabled: true, tenant: 'acme', channels: 'mail, chat', evaluation: { text: 'web, dns', isProblem: false }, count: 4, lastMs: 1000, days: [0, 0, 0, 3, 0, 0, 1] },
-    { id: 'log', name: 'Log cleared', type: 'sigma', severity: 'critical', enabled: false, tenant: '', channels: '', evaluation: null, count: 0, lastMs: null, days: [] },
+    { id: 'root', name: 'Root', type: 'query', severity: 'high', enabled: true, tenant: 'acme', channels: 'mail, chat', evaluation: { text: 'web, dns', isProblem: false }, cpu: 12.5, throttled: 'budget exhausted', count: 4, lastMs: 1000, days: [0, 0, 0, 3, 0, 0, 1] },
+    { id: 'log', name: 'Log cleared', type: 'sigma', severity: 'critical', enabled: false, tenant: '', channels: '', evaluation: null, cpu: null, throttled: '', count: 0, lastMs: null, days: [] },
   ]);
 });
 

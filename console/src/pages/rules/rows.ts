@@ -1,5 +1,5 @@
 import type { Severity } from '../../api/alerts';
-import type { RuleDefinition, RuleStats, RuleSummary, RuleType } from '../../api/detection-rules';
+import type { RuleDefinition, RuleEvaluation, RuleStats, RuleSummary, RuleType } from '../../api/detection-rules';
 import type { Aggregation, Bucket, SearchResponse } from '../../api/search';
 import { kqlIs } from '../../lib/query-dsl';
 import { ruleName, ruleSeverity } from './sigma';
@@ -32,6 +32,10 @@ export interface RuleRow extends RuleAlerts {
   channels: string;
   /** Null: not known yet. */
   evaluation: Evaluation | null;
+  /** Percentage of one core; null: not known yet. */
+  cpu: number | null;
+  /** Why it pauses; empty: it does not. */
+  throttled: string;
 }
 
 /** Most rules whose alerts are counted. */
@@ -76,7 +80,7 @@ export function readRuleAlerts(response: SearchResponse<unknown>): Map<string, R
 }
 
 /** Tells in words where a rule is evaluated. */
-export function evaluationOf({ enabled, evaluated_by: by, unmapped_in: unmapped, error }: RuleStats): Evaluation {
+export function evaluationOf({ enabled, evaluated_by: by, unmapped_in: unmapped, error }: RuleEvaluation): Evaluation {
   if (error !== null) return { text: error, isProblem: true };
   if (!enabled) return { text: 'disabled', isProblem: false };
   if (by.length > 0) return { text: by.join(', '), isProblem: false };
@@ -92,7 +96,7 @@ export function ruleSummary(id: string, definition: RuleDefinition): RuleSummary
   return { type, name: ruleName(id, definition), severity: ruleSeverity(definition), enabled, tags, ...(tenant && { tenant }), ...(channels && { channels }) };
 }
 
-/** Joins rules and counts to the rows of the list. */
+/** Joins rules, counts and costs to the rows of the list. */
 export function ruleRows(rules: Record<string, RuleSummary>, alerts: ReadonlyMap<string, RuleAlerts>, stats: Record<string, RuleStats>): RuleRow[] {
   return Object.entries(rules).map(([id, { name, type, severity, enabled, tenant = '', channels = [] }]) => ({
     id,
@@ -103,6 +107,8 @@ export function ruleRows(rules: Record<string, RuleSummary>, alerts: ReadonlyMap
     tenant,
     channels: channels.join(', '),
     evaluation: stats[id] ? evaluationOf(stats[id]) : null,
+    cpu: stats[id]?.cpu.core_percent ?? null,
+    throttled: stats[id]?.throttled?.reason ?? '',
     ...(alerts.get(id) ?? NO_ALERTS),
   }));
 }

@@ -9,6 +9,7 @@ const RULES = ['detection-rules'];
 /** Thousands of rules are a megabyte, so they are not fetched again at once. */
 const RULES_STALE_MS = 60_000;
 const ALERTS_REFRESH_MS = 60_000;
+const STATS_REFRESH_MS = 30_000;
 const CHANNELS_REFRESH_MS = 10_000;
 
 /** All rules by id. */
@@ -20,8 +21,8 @@ export function useRuleAlerts() {
   return useQuery({ queryKey: ['rule-alerts', zone], queryFn: async ({ signal }) => readRuleAlerts(await searchAlerts(ruleAlertsBody(zone), signal)), refetchInterval: ALERTS_REFRESH_MS });
 }
 
-/** Where each rule is evaluated, by its id. */
-export const useRuleStats = () => useQuery({ queryKey: ['rule-stats'], queryFn: ({ signal }) => fetchRuleStats(signal), refetchInterval: ALERTS_REFRESH_MS });
+/** Where each rule is evaluated, what it costs and whether it is throttled, by its id. */
+export const useRuleStats = () => useQuery({ queryKey: ['rule-stats'], queryFn: ({ signal }) => fetchRuleStats(signal), refetchInterval: STATS_REFRESH_MS });
 
 export const useChannels = () => useQuery({ queryKey: ['channels'], queryFn: ({ signal }) => listChannels(signal), refetchInterval: CHANNELS_REFRESH_MS });
 

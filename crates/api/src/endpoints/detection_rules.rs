@@ -2,12 +2,15 @@
 //!
 //! Rules belong to operators; the alerts that they raise belong to the tenants of the events.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use firn_detect::{DetectionRule, rule_summary};
+use firn_detect::{DetectionRule, Throttle, rule_summary};
 use firn_engine::{Error, ErrorKind};
+use firn_model::dates::{DateFormat, Zone};
 use firn_model::metadata::{Command, DetectionCommand};
-use serde_json::{Value, json};
+use firn_pipeline::runner::RuleCost;
+use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
 use crate::state::edge::Edge;
@@ -90,26 +93,54 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
 pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let metadata = edge.metadata(&call).await?;
     let rules = Arc::clone(&metadata.detection_rules);
-    let coverage = edge
-        .config
-        .event_pipelines
-        .as_ref()
-        .map(|runner| runner.rule_coverage());
-    let coverage = coverage.unwrap_or_default();
+    let runner = edge.config.event_pipelines.as_ref();
+    let coverage = runner.map(|runner| runner.rule_coverage()).unwrap_or_default();
+    let budget = runner.and_then(|runner| runner.budget());
+    let (shares, throttles) = match budget {
+        Some(budget) => (budget.shares(), budget.throttles()),
+        None => (BTreeMap::new(), BTreeMap::new()),
+    };
     // Definitions are read as the pipelines read them.
     let print = move || {
         let rules = rules.by_id.iter().map(|(id, body)| {
             let parsed = DetectionRule::parse(id, body);
             let of_rule = coverage.get(id).cloned().unwrap_or_default();
+            let costs = of_rule.costs.iter();
+            let costs: Map<String, Value> = costs.map(|(id, cost)| (id.clone(), print_cost(*cost))).collect();
             let stats = json!({
                 "enabled": parsed.as_ref().is_ok_and(|rule| rule.enabled),
                 "evaluated_by": of_rule.evaluated_by,
                 "unmapped_in": of_rule.unmapped_in,
                 "error": parsed.err().map(|error| error.reason().to_owned()),
+                "cpu": {"core_percent": percent(shares.get(id).copied().unwrap_or(0.0)), "pipelines": costs},
+                "throttled": throttles.get(id).map(print_throttle),
+                "throttled_in": of_rule.throttled_in,
             });
             (id.clone(), stats)
         });
         Reply::ok(&Value::Object(rules.collect()))
     };
     Ok(blocking::print(print).await?)
+}
+
+/// Two decimals are more than a sample tells.
+fn percent(share: f64) -> f64 {
+    (share * 10_000.0).round() / 100.0
+}
+
+fn print_cost(cost: RuleCost) -> Value {
+    let micros = (cost.nanos as f64 / cost.events.max(1) as f64).round() / 1_000.0;
+    json!({"total_in_millis": cost.nanos / 1_000_000, "events": cost.events, "micros_per_event": micros})
+}
+
+fn print_throttle(throttle: &Throttle) -> Value {
+    let time = |ns: i64| DateFormat::default_millis().print_ms(ns / 1_000_000, &Zone::utc());
+    let reason = match throttle.is_skipped {
+        true => "budget exhausted",
+        false => "budget exhausted; the rule counts several events and is evaluated all the same",
+    };
+    json!({
+        "reason": reason, "since": time(throttle.since_ns), "until": time(throttle.until_ns), "evaluated": !throttle.is_skipped,
+        "core_percent": percent(throttle.share), "core_percent_max": percent(throttle.share_max),
+    })
 }

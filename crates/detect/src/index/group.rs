@@ -111,8 +111,8 @@ impl Group {
         }
     }
 
-    /// Calls `matched` with the number of each rule that the event matches.
-    pub(crate) fn evaluate(&self, fields: &EventFields, state: &mut GroupState, matched: &mut impl FnMut(u32)) {
+    /// Finds the rules that the event may match.
+    pub(crate) fn find_candidates(&self, fields: &EventFields, state: &mut GroupState) {
         state.begin();
         let mut candidates = std::mem::take(&mut state.candidates);
         candidates.clear();
@@ -136,16 +136,30 @@ impl Group {
                 index.search(value, &mut search);
             }
         }
+        state.candidates = candidates;
+    }
+
+    /// Calls `evaluated` with the number of each rule [that was found](Self::find_candidates), and whether the event matches it. Rules
+    /// for whose numbers `skipped` is `true` are left out.
+    pub(crate) fn evaluate(
+        &self,
+        fields: &EventFields,
+        state: &mut GroupState,
+        skipped: &[bool],
+        evaluated: &mut impl FnMut(u32, bool),
+    ) {
+        let candidates = std::mem::take(&mut state.candidates);
         for candidate in &candidates {
             let (rule, node) = &self.rules[*candidate as usize];
+            if skipped.get(*rule as usize).is_some_and(|skipped| *skipped) {
+                continue;
+            }
             let mut answers = Answers {
                 group: self,
                 state,
                 fields,
             };
-            if node.holds(&mut answers) {
-                matched(*rule);
-            }
+            evaluated(*rule, node.holds(&mut answers));
         }
         state.candidates = candidates;
     }

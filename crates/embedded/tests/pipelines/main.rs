@@ -4,6 +4,7 @@
 #[path = "../engine/node.rs"]
 #[allow(dead_code, reason = "the tests of the engine use the rest")]
 mod node;
+mod rule_budget;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

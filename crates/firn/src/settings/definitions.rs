@@ -2,6 +2,7 @@
 
 pub(crate) use super::kinds::{DefaultValue, Kind};
 use super::kinds::{GIB, MIB};
+use super::rule_budget_definitions as budget;
 
 /// A setting.
 #[derive(Debug)]
@@ -671,6 +672,10 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         default: Derived("none"),
         help: "Private networks that webhooks of alert channels may reach, separated by commas (`10.1.0.0/16, 127.0.0.1/32`). All others are refused, by whichever name they are reached.",
     },
+    budget::OPERATOR,
+    budget::TENANT,
+    budget::WINDOW,
+    budget::PAUSE,
     Definition {
         name: "logger.level",
         section: LOGGING,

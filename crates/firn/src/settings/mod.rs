@@ -11,6 +11,7 @@ pub(crate) mod definitions;
 mod kinds;
 pub(crate) mod load;
 pub(crate) mod markdown;
+mod rule_budget_definitions;
 mod serve;
 pub(crate) mod value;
 

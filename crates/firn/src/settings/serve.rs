@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use firn_api::DiscoverLimits;
 use firn_auth::SessionLimits;
+use firn_detect::BudgetLimits;
 use firn_model::settings::SettingsMap;
 use ipnet::IpNet;
 use serde_json::{Map, Value as Json};
@@ -17,6 +18,7 @@ use super::definitions::{self, DefaultValue};
 use super::load::Typed;
 use super::value::{self, Value};
 use crate::keystore::Secrets;
+use crate::rule_budget;
 use crate::tls::TlsFiles;
 
 /// Format of log lines.
@@ -121,6 +123,7 @@ pub(crate) struct ServeSettings {
     pub(crate) async_search_response_bytes: u64,
     pub(crate) async_search_bytes: u64,
     pub(crate) discover: DiscoverLimits,
+    pub(crate) rule_budget: BudgetLimits,
     pub(crate) search_idle_after: Duration,
     /// `None`: never.
     pub(crate) scrub_period: Option<Duration>,
@@ -205,6 +208,7 @@ impl ServeSettings {
             async_search_response_bytes: values.bytes("search.max_async_search_response_size")?,
             async_search_bytes: values.bytes("search.max_async_search_memory")?,
             discover: values.discover()?,
+            rule_budget: values.rule_budget(cores)?,
             search_idle_after: values.finite("index.search.idle.after")?,
             scrub_period: values.duration("indices.scrub.period")?,
             slow_query: values.duration("index.search.slowlog.threshold.query.warn")?,
@@ -307,6 +311,16 @@ impl Values<'_> {
             repository_bytes_max: self.maybe_bytes("search.max_repository_bytes")?,
             split_by: self.list("discover.histogram.split_by")?,
         })
+    }
+
+    /// Returns the budget of detection rules.
+    fn rule_budget(&self, cores: usize) -> Result<BudgetLimits, SettingsError> {
+        Ok(rule_budget::limits(
+            self.count("rules.budget.operator.core_percent")?.unwrap_or(cores * 50),
+            self.fixed_count("rules.budget.tenant.core_percent")?,
+            self.finite("rules.budget.window")?,
+            self.finite("rules.budget.pause")?,
+        ))
     }
 
     fn repositories(&self) -> Result<RepositorySettings, SettingsError> {

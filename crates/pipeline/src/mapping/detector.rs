@@ -63,6 +63,10 @@ impl Detector {
         self.evaluator.rules()
     }
 
+    pub(crate) fn evaluator(&mut self) -> &mut Evaluator {
+        &mut self.evaluator
+    }
+
     /// Numbers of the rules that the last record matches, in order.
     pub(crate) fn matches(&self) -> &[u32] {
         &self.matches

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use firn_detect::RuleSet;
+use firn_detect::{CpuClock, RuleSet};
 
 use super::convert::{self, Context, Outcome};
 use super::dates::push_iso;
@@ -81,6 +81,34 @@ impl Mapper {
     /// Evaluates rules on the records that follow. They are to be compiled for the [log sources of the pack](Pack::log_sources).
     pub fn set_rules(&mut self, rules: Option<Arc<RuleSet>>) {
         self.detector = rules.map(|rules| Detector::new(&self.pack, rules));
+    }
+
+    /// Measures the costs of the rules by this clock, see [`firn_detect::Evaluator::measure`].
+    pub fn measure_rules(&mut self, clock: CpuClock) {
+        if let Some(detector) = &mut self.detector {
+            detector.evaluator().measure(clock);
+        }
+    }
+
+    /// Leaves rules out, see [`firn_detect::Evaluator::skip`].
+    pub fn skip_rules(&mut self, skipped: Arc<[bool]>) {
+        if let Some(detector) = &mut self.detector {
+            detector.evaluator().skip(skipped);
+        }
+    }
+
+    /// Sum of the costs of rules that were not taken, nanoseconds of processor time.
+    pub fn rule_cost_nanos(&mut self) -> i64 {
+        self.detector
+            .as_mut()
+            .map_or(0, |detector| detector.evaluator().cost_nanos())
+    }
+
+    /// Hands over the costs of rules, see [`firn_detect::Evaluator::take_costs`].
+    pub fn take_rule_costs(&mut self, each: impl FnMut(u32, i64)) {
+        if let Some(detector) = &mut self.detector {
+            detector.evaluator().take_costs(each);
+        }
     }
 
     /// Returns the rules that are evaluated.

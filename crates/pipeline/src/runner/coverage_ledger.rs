@@ -4,7 +4,7 @@
 //! offset from which it holds. A record whose batch is not stored is followed by one from the same offset, which counts. So the rules
 //! of a partition between two records are known exactly, and every rule that is not among them has a hole there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use firn_engine::Scope;
@@ -36,6 +36,10 @@ pub struct CoverageRecord {
     pub received: String,
     /// Set of the rules: the id of its document is `set-` and this text.
     pub set: String,
+    /// Times of the first and the last event since the record before, ms since the epoch. Only if rules were left out because of the
+    /// budget, and the node was not stopped since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times_before_ms: Option<(i64, i64)>,
 }
 
 /// Rules that are evaluated.
@@ -43,7 +47,9 @@ pub struct CoverageRecord {
 pub(super) struct RuleVersions<'a> {
     /// Versions by id.
     pub(super) by_id: &'a BTreeMap<String, String>,
-    /// Their hash; empty: there are none.
+    /// Versions of those that are left out because of the budget, by id.
+    pub(super) throttled: &'a BTreeMap<String, String>,
+    /// The hash of both; empty: there are none.
     pub(super) fingerprint: &'a str,
 }
 
@@ -61,6 +67,23 @@ struct State {
     next_order: u64,
     /// Last set by partition.
     sets: HashMap<String, String>,
+    /// Times of the events since the last record, by partition, if rules are left out.
+    times_ms: HashMap<String, (i64, i64)>,
+    /// Partitions in which the first record without some rules was written by this ledger: the times of all events since then are
+    /// known.
+    begun: HashSet<String>,
+}
+
+/// First events of which a set of rules is recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Noted<'a> {
+    pub(super) partition: &'a str,
+    /// First offset.
+    pub(super) offset: u64,
+    /// Arrival of the first one, nanoseconds since the epoch.
+    pub(super) received_ns: i64,
+    /// Times of the first and the last one, ms since the epoch, if rules are left out.
+    pub(super) times_ms: Option<(i64, i64)>,
 }
 
 impl CoverageLedger {
@@ -73,47 +96,50 @@ impl CoverageLedger {
         }
     }
 
-    /// Records that `rules` were evaluated on the events of a partition from an offset on, unless that is known. `received_ns` is the
-    /// arrival of the first of them.
+    /// Records that `rules` were evaluated on some events and those behind them in their partition, unless that is known.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`]: the events must not be stored before the record is.
-    pub(super) async fn note(
-        &self,
-        partition: &str,
-        offset: u64,
-        received_ns: i64,
-        rules: RuleVersions<'_>,
-    ) -> Result<()> {
-        self.try_note(partition, offset, received_ns, rules)
-            .await
-            .map_err(|error| {
-                let reason = format!("the coverage of detection rules cannot be recorded: {}", error.reason());
-                Error::new(ErrorKind::Unavailable, reason)
-            })
+    pub(super) async fn note(&self, noted: Noted<'_>, rules: RuleVersions<'_>) -> Result<()> {
+        self.try_note(noted, rules).await.map_err(|error| {
+            let reason = format!("the coverage of detection rules cannot be recorded: {}", error.reason());
+            Error::new(ErrorKind::Unavailable, reason)
+        })
     }
 
-    async fn try_note(&self, partition: &str, offset: u64, received_ns: i64, rules: RuleVersions<'_>) -> Result<()> {
+    async fn try_note(&self, noted: Noted<'_>, rules: RuleVersions<'_>) -> Result<()> {
         let mut state = self.state.lock().await;
         let state = match &mut *state {
             Some(state) => state,
             unread => unread.insert(self.read().await?),
         };
-        let last = state.sets.get(partition).map_or("", String::as_str);
-        if last == rules.fingerprint {
-            return Ok(());
+        let last = state.sets.get(noted.partition).map_or("", String::as_str);
+        if last != rules.fingerprint {
+            let record = CoverageRecord {
+                pipeline: self.pipeline.to_string(),
+                partition: noted.partition.to_owned(),
+                order: state.next_order,
+                offset: noted.offset,
+                received: iso(noted.received_ns),
+                set: rules.fingerprint.to_owned(),
+                times_before_ms: state.times_ms.get(noted.partition).copied(),
+            };
+            self.store(&record, rules).await?;
+            state.next_order += 1;
+            state.times_ms.remove(noted.partition);
+            state.sets.insert(record.partition, record.set);
+            if noted.times_ms.is_some() {
+                state.begun.insert(noted.partition.to_owned());
+            }
         }
-        let record = CoverageRecord {
-            pipeline: self.pipeline.to_string(),
-            partition: partition.to_owned(),
-            order: state.next_order,
-            offset,
-            received: iso(received_ns),
-            set: rules.fingerprint.to_owned(),
-        };
-        self.store(&record, rules.by_id).await?;
-        state.next_order += 1;
-        state.sets.insert(record.partition, record.set);
+        let is_known = state.begun.contains(noted.partition);
+        if let (Some((first, last)), true) = (noted.times_ms, is_known) {
+            let times = state
+                .times_ms
+                .entry(noted.partition.to_owned())
+                .or_insert((first, last));
+            *times = (times.0.min(first), times.1.max(last));
+        }
         Ok(())
     }
 
@@ -128,9 +154,14 @@ impl CoverageLedger {
         Ok(state)
     }
 
-    async fn store(&self, record: &CoverageRecord, versions: &BTreeMap<String, String>) -> Result<()> {
+    async fn store(&self, record: &CoverageRecord, rules: RuleVersions<'_>) -> Result<()> {
         let time = iso((self.clock)());
-        let set = json!({"@timestamp": time, "set": record.set, "ids": versions.keys().collect::<Vec<_>>(), "versions": versions});
+        // Searches find a set by the rules that are left out, too.
+        let ids: Vec<&String> = rules.by_id.keys().chain(rules.throttled.keys()).collect();
+        let mut set = json!({"@timestamp": time, "set": record.set, "ids": ids, "versions": rules.by_id});
+        if !rules.throttled.is_empty() {
+            set["throttled"] = json!(rules.throttled);
+        }
         let mut document = serde_json::to_value(record)?;
         document["@timestamp"] = time.into();
         let items = vec![

@@ -16,38 +16,42 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::alert_template::PREFIX;
 use super::steps::Document;
 use crate::aggregation::{AggregateDefinition, Matched, TENANT_FIELD, WindowAlert, aggregate_of};
 use crate::mapping::Pack;
 use crate::mapping::dates::push_iso;
+use crate::rule_budget::{RuleBudgets, Throttled};
 
-/// Template of alerts.
-pub(super) const TEMPLATE: &str = "firn-alerts";
-/// Start of the names of the data streams of alerts; the tenant follows.
-pub(super) const PREFIX: &str = ".alerts-";
 /// Bytes of the hash of a set of rules.
 const FINGERPRINT_BYTES: usize = 16;
 /// Follows the start in the name for events without a tenant.
 const NO_TENANT: &str = "default";
 
 /// Rules in the form in which a pipeline evaluates them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Rules {
     /// Those that read records; `None`: there are none.
-    record: Option<CompiledRules>,
+    record: Option<Arc<CompiledRules>>,
     /// Those that read events.
-    event: Option<CompiledRules>,
-    exceptions: Option<CompiledExceptions>,
+    event: Option<Arc<CompiledRules>>,
+    exceptions: Option<Arc<CompiledExceptions>>,
     /// Sigma rules for which the pack of the pipeline has no log source.
-    pub(super) unmapped: Vec<Unmapped>,
+    pub(super) unmapped: Arc<[Unmapped]>,
     /// Of the channels that deliver alerts.
     audiences: Arc<[Audience]>,
     streams: Arc<AlertStreams>,
     /// Versions of the rules that are evaluated, by id.
     pub(super) versions: BTreeMap<String, String>,
-    /// Hash of the versions; empty: no rule is evaluated.
+    /// Versions of the rules that are not evaluated because of the budget, by id.
+    pub(super) skipped: BTreeMap<String, String>,
+    /// Hash of the versions; empty: there is no rule.
     pub(super) fingerprint: String,
     maintenance: Arc<ArcSwap<MaintenanceWindows>>,
+    /// `None`: costs are not measured.
+    pub(super) budget: Option<Arc<RuleBudgets>>,
+    /// What the budget throttled when `skipped` was made; `None`: the rules are evaluated in any case.
+    throttled: Option<Arc<Throttled>>,
 }
 
 /// What all pipelines of a runner evaluate.
@@ -58,6 +62,10 @@ pub(super) struct RunnerRules {
     pub(super) streams: Arc<AlertStreams>,
     /// The same for all rules that are set, so that a change of windows compiles nothing.
     pub(super) maintenance: Arc<ArcSwap<MaintenanceWindows>>,
+    /// `None`: costs are not measured, and no rule is throttled.
+    pub(super) budget: Option<Arc<RuleBudgets>>,
+    /// Whether rules are evaluated although they are throttled.
+    pub(super) ignores_throttles: bool,
 }
 
 impl super::Runner {
@@ -220,31 +228,125 @@ impl Rules {
                     }),
                 }
             }
-            (!conditions.is_empty()).then(|| CompiledRules {
+            let compiled = CompiledRules {
                 conditions,
                 ids,
                 set: Arc::new(compiled.rules),
-            })
+            };
+            (!compiled.conditions.is_empty()).then(|| Arc::new(compiled))
         };
         let sources = pack.map_or(LogSources::Known(Vec::new()), Pack::log_sources);
         let record = compile(of(Input::Record), &sources);
         let event = compile(of(Input::Event), &LogSources::Any);
         let evaluated = [&record, &event].into_iter().flatten();
-        let evaluated = evaluated.flat_map(|rules: &CompiledRules| &rules.ids);
+        let evaluated = evaluated.flat_map(|rules: &Arc<CompiledRules>| &rules.ids);
         let versions: BTreeMap<String, String> = evaluated
             .map(|id| (id.clone(), by_id[id.as_str()].version.clone()))
             .collect();
-        Self {
+        let is_throttled = all.budget.is_some() && !all.ignores_throttles;
+        let rules = Self {
             fingerprint: fingerprint(&versions),
             versions,
+            skipped: BTreeMap::new(),
             record,
             event,
-            exceptions: CompiledExceptions::compile(pipeline, by_id.values().copied()),
-            unmapped,
+            exceptions: CompiledExceptions::compile(pipeline, by_id.values().copied()).map(Arc::new),
+            unmapped: unmapped.into(),
             audiences: Arc::clone(&all.audiences),
             streams: Arc::clone(&all.streams),
             maintenance: Arc::clone(&all.maintenance),
+            budget: all.budget.clone(),
+            throttled: is_throttled.then(Arc::default),
+        };
+        rules.throttled_now().unwrap_or(rules)
+    }
+
+    /// Returns the rules without those that the budget throttles now; `None`: they are that already.
+    pub(super) fn throttled_now(&self) -> Option<Self> {
+        let throttled = self.budget.as_ref()?.throttled();
+        (!Arc::ptr_eq(self.throttled.as_ref()?, &throttled)).then(|| self.without(&throttled))
+    }
+
+    /// Returns the rules without those that were left out and those that the budget throttles now: for the rest of a batch, a rule that
+    /// is evaluated again is not. `None`: they are the same.
+    pub(super) fn also_throttled_now(&self) -> Option<Self> {
+        let throttled = self.budget.as_ref()?.throttled();
+        if Arc::ptr_eq(self.throttled.as_ref()?, &throttled) {
+            return None;
         }
+        let mut both = self.skipped.clone();
+        both.extend(throttled.iter().map(|(id, version)| (id.clone(), version.clone())));
+        let rules = self.without(&Arc::new(both));
+        (rules.skipped != self.skipped).then_some(rules)
+    }
+
+    fn without(&self, throttled: &Arc<Throttled>) -> Self {
+        let mut versions = self.versions.clone();
+        versions.extend(self.skipped.clone());
+        let skipped: BTreeMap<String, String> = throttled
+            .iter()
+            .filter(|(id, version)| versions.get(*id) == Some(version))
+            .map(|(id, version)| (id.clone(), version.clone()))
+            .collect();
+        versions.retain(|id, _| !skipped.contains_key(id));
+        let mut fingerprint = fingerprint(&versions);
+        if !skipped.is_empty() {
+            // Of two sets with the same versions, one may have a rule that is throttled and the other one that is disabled.
+            let parts = [("evaluated", fingerprint), ("skipped", self::fingerprint(&skipped))];
+            let parts = parts.map(|(name, hash)| (name.to_owned(), hash));
+            fingerprint = self::fingerprint(&parts.into());
+        }
+        Self {
+            versions,
+            skipped,
+            fingerprint,
+            throttled: Some(Arc::clone(throttled)),
+            ..self.clone()
+        }
+    }
+
+    /// Whether the budget throttles them; otherwise they run over stored events.
+    pub(super) fn are_throttled(&self) -> bool {
+        self.throttled.is_some()
+    }
+
+    /// Whether the rules are those of `other`, of which others may be left out.
+    pub(super) fn has_rules_of(&self, other: &Self) -> bool {
+        let is_same = |one: &Option<Arc<CompiledRules>>, other: &Option<Arc<CompiledRules>>| match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        is_same(&self.record, &other.record) && is_same(&self.event, &other.event)
+    }
+
+    /// Returns for each rule that reads records whether it is left out.
+    pub(super) fn skipped_of_records(&self) -> Arc<[bool]> {
+        self.skipped_of(self.record.as_ref())
+    }
+
+    fn skipped_of(&self, rules: Option<&Arc<CompiledRules>>) -> Arc<[bool]> {
+        if self.skipped.is_empty() {
+            return Arc::new([]);
+        }
+        let conditions = rules.iter().flat_map(|rules| &rules.conditions);
+        conditions
+            .map(|condition| self.skipped.contains_key(&condition.rule.rule.id))
+            .collect()
+    }
+
+    /// Returns the rule of a condition that reads records.
+    pub(super) fn rule_of_record(&self, number: u32) -> Option<&Arc<DetectionRule>> {
+        let condition = self.record.as_ref()?.conditions.get(number as usize)?;
+        Some(&condition.rule)
+    }
+
+    /// Returns a rule that reads records or events by its id.
+    fn rule(&self, id: &str) -> Option<&Arc<DetectionRule>> {
+        let sets = [&self.record, &self.event].into_iter().flatten();
+        let mut rules = sets
+            .flat_map(|rules| &rules.conditions)
+            .map(|condition| &condition.rule);
+        rules.find(|rule| rule.rule.id == id)
     }
 
     /// Returns the rules that read records; `None`: there are none.
@@ -255,7 +357,8 @@ impl Rules {
     /// Returns the ids of the rules that are evaluated.
     pub(super) fn evaluated(&self) -> impl Iterator<Item = &str> {
         let sets = [&self.record, &self.event].into_iter().flatten();
-        sets.flat_map(|rules| rules.ids.iter().map(String::as_str))
+        let ids = sets.flat_map(|rules| rules.ids.iter().map(String::as_str));
+        ids.filter(|id| !self.skipped.contains_key(*id))
     }
 
     /// Number of rules that are evaluated.
@@ -324,14 +427,54 @@ pub(super) struct Detection {
 
 impl Detection {
     pub(super) fn new(rules: Arc<Rules>) -> Self {
-        Self {
+        let mut detection = Self {
             event: rules.event.as_ref().map(|rules| Evaluator::new(Arc::clone(&rules.set))),
             exceptions: rules
                 .exceptions
                 .as_ref()
                 .map(|exceptions| Evaluator::new(Arc::clone(&exceptions.set))),
             matches: Vec::new(),
-            rules,
+            rules: Arc::clone(&rules),
+        };
+        if let Some(budget) = &rules.budget {
+            let evaluators = detection.event.iter_mut().chain(&mut detection.exceptions);
+            evaluators.for_each(|evaluator| evaluator.measure(budget.cpu_clock()));
+        }
+        detection.leave_out(rules);
+        detection
+    }
+
+    /// Evaluates the same rules without those that are left out of `rules`.
+    pub(super) fn leave_out(&mut self, rules: Arc<Rules>) {
+        if let Some(evaluator) = &mut self.event {
+            evaluator.skip(rules.skipped_of(rules.event.as_ref()));
+        }
+        if let Some(evaluator) = &mut self.exceptions {
+            let of_rules = rules.exceptions.iter().flat_map(|exceptions| &exceptions.of);
+            let skipped = of_rules.map(|(rule, _)| rules.skipped.contains_key(rule)).collect();
+            evaluator.skip(skipped);
+        }
+        self.rules = rules;
+    }
+
+    /// Costs that were not taken, nanoseconds of processor time.
+    pub(super) fn cost_nanos(&self) -> i64 {
+        let evaluators = self.event.iter().chain(&self.exceptions);
+        evaluators.map(Evaluator::cost_nanos).sum()
+    }
+
+    /// Hands over the costs of the rules that read events, and of the exceptions of all rules.
+    pub(super) fn take_costs(&mut self, mut each: impl FnMut(&Arc<DetectionRule>, i64)) {
+        let rules = &self.rules;
+        if let (Some(evaluator), Some(of_events)) = (&mut self.event, &rules.event) {
+            evaluator.take_costs(|number, nanos| each(&of_events.conditions[number as usize].rule, nanos));
+        }
+        if let (Some(evaluator), Some(exceptions)) = (&mut self.exceptions, &rules.exceptions) {
+            evaluator.take_costs(|number, nanos| {
+                if let Some(rule) = rules.rule(&exceptions.of[number as usize].0) {
+                    each(rule, nanos);
+                }
+            });
         }
     }
 
@@ -359,8 +502,8 @@ impl Detection {
             evaluator.evaluate(&mut self.matches);
         }
         let rules = Arc::clone(&self.rules);
-        let of = |rules: &'_ Option<CompiledRules>, numbers: &[u32]| {
-            let conditions = rules.as_ref().map_or(&[][..], |rules| &rules.conditions);
+        let of = |rules: &'_ Option<Arc<CompiledRules>>, numbers: &[u32]| {
+            let conditions = rules.as_ref().map_or(&[][..], |rules| &rules.conditions[..]);
             let matched = numbers.iter().filter_map(|number| conditions.get(*number as usize));
             matched.cloned().collect::<Vec<_>>()
         };
@@ -575,54 +718,6 @@ impl Groups {
         }
         own
     }
-}
-
-/// Returns the template of alerts.
-pub(super) fn template() -> Value {
-    let keyword = || json!({"type": "keyword", "ignore_above": 1024});
-    let event = json!({
-        "time": {"type": "date", "ignore_malformed": true}, "pipeline": keyword(), "partition": keyword(), "offset": {"type": "long"},
-        "index": keyword(), "id": keyword(), "kind": keyword(),
-    });
-    let state = json!({
-        "id": keyword(), "status": keyword(), "severity": keyword(), "risk_score": {"type": "short"}, "rule_version": keyword(),
-        "group": keyword(), "group_by": {"type": "flattened"}, "count": {"type": "long"}, "last_event_time": {"type": "date", "ignore_malformed": true},
-        "event": {"properties": event}, "maintenance_windows": keyword(), "pending": keyword(), "failed": keyword(), "resent_at": {"type": "date"},
-        "window": {"properties": {
-            "start": {"type": "date"}, "end": {"type": "date"}, "events": {"type": "long"}, "value": {"type": "double"},
-            "baseline": {"type": "double"}, "steps": {"properties": {"name": keyword(), "time": {"type": "date"}}},
-        }},
-        "escalate_at": {"type": "date"}, "escalation": {"properties": {"at": {"type": "date"}, "channels": keyword()}},
-        "deliveries": {"properties": {
-            "channel": keyword(), "at": {"type": "date"}, "outcome": keyword(), "attempts": {"type": "long"},
-            "digest": {"type": "boolean"}, "reason": {"type": "text"},
-        }},
-        "changed": {"properties": {"at": {"type": "date"}, "by": keyword(), "reason": {"type": "text"}}},
-    });
-    json!({
-        "index_patterns": [format!("{PREFIX}*")],
-        "data_stream": {"hidden": true},
-        "template": {
-            "settings": {
-                "index.number_of_shards": 1, "index.tenant.field": TENANT_FIELD, "index.mapping.ignore_malformed": true,
-                "index.hidden": true,
-            },
-            "mappings": {
-                "properties": {
-                    TENANT_FIELD: keyword(),
-                    "event": {"properties": {"kind": keyword()}},
-                    "rule": {"properties": {
-                        "id": keyword(), "name": keyword(), "author": keyword(), "reference": keyword(), "description": {"type": "text"},
-                    }},
-                    "threat": {"properties": {
-                        "framework": keyword(), "technique": {"properties": {"id": keyword()}}, "tactic": {"properties": {"name": keyword()}},
-                    }},
-                    "firn": {"properties": {"alert": {"properties": state}}},
-                },
-            },
-        },
-        "_meta": {"managed": true, "description": "alerts of detection rules"},
-    })
 }
 
 #[cfg(test)]

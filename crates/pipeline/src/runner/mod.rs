@@ -4,6 +4,7 @@
 //! of the pipeline's tenant, makes the documents ([`steps`]); then they are written, again and again until they are stored
 //! ([`write`]). While a write waits, the channel fills, and the source stops reading.
 
+mod alert_template;
 mod connectors;
 mod counters;
 mod coverage_ledger;
@@ -14,12 +15,13 @@ mod json_members;
 mod pushed_source;
 mod remap;
 mod replay;
-#[cfg(test)]
-mod rule_cost;
+mod rule_costs;
 mod rule_run;
 mod start;
 mod status;
 mod steps;
+#[cfg(test)]
+mod window_rule_cost;
 mod windows;
 mod worker;
 mod write;
@@ -48,6 +50,7 @@ use self::write::Writer;
 use crate::aggregation::AggregateDefinition;
 use crate::definition::{Definition, SourceDefinition};
 use crate::mapping::Pack;
+use crate::rule_budget::RuleBudgets;
 use crate::sources::{
     BATCH_EVENTS_MAX, Batch, BatchOutcome, Clock, Positions, SendRefused, SourceCounters, SourceEvent, SourceOutput,
 };
@@ -57,6 +60,7 @@ pub use coverage_ledger::{CoverageRecord, INDEX as COVERAGE_INDEX};
 pub use destination::{Destination, EngineDestination};
 pub use remap::RemapOutcome;
 pub use replay::{ReplayOutcome, StoredDocument};
+pub use rule_costs::RuleCost;
 pub use rule_run::{RuleRun, TenantEvent};
 pub use status::{EventCounts, PipelineStatus, RuleCoverage, RulesStatus, SimulatedRecord};
 pub use windows::WindowStatus;
@@ -181,13 +185,28 @@ async fn positions(destination: &dyn Destination, source: &str) -> Result<Vec<So
 impl Runner {
     /// Creates a runner without pipelines, whose steps run on `threads` threads.
     pub fn new(destination: Arc<dyn Destination>, connectors: Connectors, clock: Clock, threads: usize) -> Arc<Self> {
+        Self::with_budget(destination, connectors, clock, threads, None)
+    }
+
+    /// The same with a budget of detection rules; `None`: their costs are not measured, and none is throttled.
+    pub fn with_budget(
+        destination: Arc<dyn Destination>,
+        connectors: Connectors,
+        clock: Clock,
+        threads: usize,
+        budget: Option<Arc<RuleBudgets>>,
+    ) -> Arc<Self> {
+        let rules = RunnerRules {
+            budget,
+            ..RunnerRules::default()
+        };
         Arc::new(Self {
             destination,
             connectors,
             clock,
             pool: Arc::new(Pool::new("pipelines", threads, QUEUE_LIMIT)),
             pipelines: Mutex::default(),
-            rules: Arc::default(),
+            rules: Arc::new(Mutex::new(rules)),
             alerts_stored: Arc::default(),
             rule_runs: Arc::default(),
             applying: tokio::sync::Mutex::default(),
@@ -247,6 +266,17 @@ impl Runner {
         }
     }
 
+    /// Returns the budget of detection rules; `None`: there is none.
+    pub fn budget(&self) -> Option<Arc<RuleBudgets>> {
+        self.rules.lock().budget.clone()
+    }
+
+    /// Returns a detection rule that is set, enabled or not.
+    pub fn rule(&self, id: &str) -> Option<Arc<DetectionRule>> {
+        let rules = self.rules.lock();
+        rules.rules.iter().find(|rule| rule.rule.id == id).cloned()
+    }
+
     /// Returns what is notified when alerts were stored that channels are to deliver.
     pub fn alerts_stored(&self) -> Arc<Notify> {
         Arc::clone(&self.alerts_stored)
@@ -259,7 +289,7 @@ impl Runner {
     pub async fn set_rules(self: &Arc<Self>, rules: Vec<Arc<DetectionRule>>, audiences: Vec<Audience>) -> Result<()> {
         let _applying = self.applying.lock().await;
         if !rules.is_empty() {
-            let (name, body) = (detection::TEMPLATE, detection::template());
+            let (name, body) = (alert_template::TEMPLATE, alert_template::template());
             self.destination.create_template(name, &body).await?;
         }
         let with_generated = rules.into_iter().flat_map(|rule| {
@@ -272,6 +302,14 @@ impl Runner {
             ..self.rules.lock().clone()
         };
         *self.rules.lock() = rules.clone();
+        if let Some(budget) = &rules.budget {
+            let versions = rules
+                .rules
+                .iter()
+                .map(|rule| (rule.rule.id.as_str(), rule.version.as_str()));
+            let versions: BTreeMap<&str, &str> = versions.collect();
+            budget.retain(|id, version| versions.get(id) == Some(&version));
+        }
         self.restart_with_windows(&rules).await;
         let running: Vec<Arc<Steps>> = {
             let pipelines = self.pipelines.lock();
@@ -301,9 +339,17 @@ impl Runner {
                 let of_rule = coverage.entry(id.to_owned()).or_default();
                 of_rule.evaluated_by.push(pipeline.clone());
             }
-            for rule in &rules.unmapped {
+            for rule in rules.unmapped.iter() {
                 let of_rule = coverage.entry(rule.id.clone()).or_default();
                 of_rule.unmapped_in.push(pipeline.clone());
+            }
+            for id in rules.skipped.keys() {
+                let of_rule = coverage.entry(id.clone()).or_default();
+                of_rule.throttled_in.push(pipeline.clone());
+            }
+            for (id, cost) in running.writer.steps.rule_costs.get() {
+                let of_rule = coverage.entry(id).or_default();
+                of_rule.costs.insert(pipeline.clone(), cost);
             }
         }
         coverage

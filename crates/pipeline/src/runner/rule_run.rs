@@ -10,9 +10,10 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::alert_template;
 use super::counters::Counters;
 use super::coverage_ledger::{self, CoverageLedger};
-use super::detection::{self, RunnerRules};
+use super::detection::RunnerRules;
 use super::steps::Steps;
 use super::write::Writer;
 use super::{Runner, StoredDocument};
@@ -64,6 +65,8 @@ impl Runner {
                 pipelines: Vec::new(),
                 ..rule.clone()
             })]),
+            // What it costs is charged; a pause of the rule in pipelines is no reason not to run it.
+            ignores_throttles: true,
             ..self.rules.lock().clone()
         };
         let body = json!({"source": {"type": "index", "indices": ["stored"]}});
@@ -88,7 +91,7 @@ impl Runner {
             )));
         }
         self.destination
-            .create_template(detection::TEMPLATE, &detection::template())
+            .create_template(alert_template::TEMPLATE, &alert_template::template())
             .await?;
         if !self.rule_runs.lock().insert(id.clone()) {
             return Err(Error::new(ErrorKind::Conflict, format!("rule [{id}] runs already")));

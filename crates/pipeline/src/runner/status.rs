@@ -7,6 +7,7 @@ use firn_engine::origin::SourcePosition;
 
 use super::counters::Counters;
 use super::detection::Rules;
+use super::rule_costs::RuleCost;
 use super::windows::{WindowService, WindowStatus};
 use crate::tables::TableStatus;
 
@@ -55,6 +56,10 @@ pub struct RuleCoverage {
     pub evaluated_by: Vec<String>,
     /// Ids of those whose pack has no log source for it.
     pub unmapped_in: Vec<String>,
+    /// Ids of those that leave it out because of the budget.
+    pub throttled_in: Vec<String>,
+    /// Its costs by the ids of the pipelines.
+    pub costs: BTreeMap<String, RuleCost>,
 }
 
 impl RulesStatus {

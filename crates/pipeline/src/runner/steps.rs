@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use super::dead_letter;
 use super::detection::{Detection, Draft, Groups, Rules, RunnerRules};
 use super::json_members::add_members;
+use super::rule_costs::{Pending, RuleCosts};
 use crate::aggregation::{AggregateDefinition, Sample, Sampler, TENANT_FIELD};
 use crate::definition::Definition;
 use crate::mapping::dates::push_iso;
@@ -23,6 +24,8 @@ use crate::sources::{Clock, SourceEvent};
 use crate::tables::{TableDefinition, TableHandle, TableSource, TableStatus, Tables};
 
 const NANOS_PER_MS: i64 = 1_000_000;
+/// Costs of rules after which the budget is charged within a batch, nanoseconds of processor time. A batch may have 10,000 events.
+const CHARGE_AFTER_NANOS: i64 = 20_000_000;
 
 /// Compiled steps of a pipeline.
 pub(super) struct Steps {
@@ -40,6 +43,7 @@ pub(super) struct Steps {
     tenant: Option<String>,
     /// `None`: there are no rules.
     rules: ArcSwapOption<Rules>,
+    pub(super) rule_costs: RuleCosts,
     /// What no thread uses now.
     idle: Mutex<Vec<Equipment>>,
     clock: Clock,
@@ -56,6 +60,24 @@ impl std::fmt::Debug for Steps {
 struct Equipment {
     mapper: Option<Mapper>,
     detection: Option<Detection>,
+}
+
+impl Equipment {
+    /// Costs of rules that were not charged, nanoseconds of processor time.
+    fn cost_nanos(&mut self) -> i64 {
+        let of_events = self.detection.as_ref().map_or(0, Detection::cost_nanos);
+        of_events + self.mapper.as_mut().map_or(0, Mapper::rule_cost_nanos)
+    }
+
+    /// Evaluates the same rules without those that are left out of `rules`.
+    fn leave_out(&mut self, rules: &Arc<Rules>) {
+        if let Some(mapper) = &mut self.mapper {
+            mapper.skip_rules(rules.skipped_of_records());
+        }
+        if let Some(detection) = &mut self.detection {
+            detection.leave_out(Arc::clone(rules));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -111,6 +133,7 @@ impl Steps {
             mapping,
             tenant: definition.tenant.clone(),
             rules: ArcSwapOption::empty(),
+            rule_costs: RuleCosts::default(),
             idle: Mutex::default(),
             clock,
             sampler: (!aggregates.is_empty()).then(|| Sampler::new(aggregates.values().map(|aggregate| &**aggregate))),
@@ -127,20 +150,30 @@ impl Steps {
         self.run_with_rules(partition, events).0
     }
 
-    /// Does the same, and returns the rules that were evaluated; `None`: none were set.
+    /// Does the same, and returns the rules that were evaluated on all of the events; `None`: none were set. The alerts of a rule that
+    /// the budget throttles meanwhile are left out.
     pub(super) fn run_with_rules(
         &self,
         partition: Option<&str>,
         events: &[SourceEvent],
     ) -> (Vec<Document>, Option<Arc<Rules>>) {
-        let rules = self.rules.load_full();
+        let mut rules = self.current_rules();
+        let first_rules = rules.clone();
         let mut equipment = self.take(rules.as_ref());
-        let Equipment { mapper, detection } = &mut equipment;
         let mut detected = String::new();
         push_iso((self.clock)(), &mut detected);
         let mut groups = Groups::default();
         let mut documents: Vec<Document> = Vec::with_capacity(events.len());
         for event in events {
+            if equipment.cost_nanos() >= CHARGE_AFTER_NANOS {
+                self.charge(&mut equipment);
+                let also = rules.as_ref().and_then(|rules| rules.also_throttled_now());
+                if let Some(also) = also.map(Arc::new) {
+                    equipment.leave_out(&also);
+                    rules = Some(also);
+                }
+            }
+            let Equipment { mapper, detection } = &mut equipment;
             let mut out = Vec::with_capacity(event.bytes.len() * 2);
             let mapped = match mapper.as_mut() {
                 Some(mapper) => {
@@ -187,14 +220,66 @@ impl Steps {
                 alerts,
             });
         }
+        self.charge(&mut equipment);
         self.idle.lock().push(equipment);
+        if let (Some(first), Some(rules)) = (&first_rules, &rules) {
+            self.rule_costs.add_events(events.len() as u64, &first.skipped);
+            if !Arc::ptr_eq(first, rules) {
+                let is_skipped = |draft: &Draft| {
+                    let id = draft.document["rule"]["id"].as_str();
+                    id.is_some_and(|id| rules.skipped.contains_key(id))
+                };
+                for document in &mut documents {
+                    document.alerts.retain(|draft| !is_skipped(draft));
+                }
+            }
+        }
         (documents, rules)
+    }
+
+    /// Returns the rules of the next batch, without those that are throttled.
+    fn current_rules(&self) -> Option<Arc<Rules>> {
+        let rules = self.rules.load_full()?;
+        let Some(throttled) = rules.throttled_now().map(Arc::new) else {
+            return Some(rules);
+        };
+        // Other rules may have been set meanwhile: this batch came before.
+        self.rules.compare_and_swap(&Some(rules), Some(Arc::clone(&throttled)));
+        Some(throttled)
+    }
+
+    /// Charges the budget with the costs since the last time.
+    fn charge(&self, equipment: &mut Equipment) {
+        let Equipment { mapper, detection } = equipment;
+        let Some(detection) = detection else {
+            return;
+        };
+        let rules = Arc::clone(detection.rules());
+        let Some(budget) = &rules.budget else {
+            return;
+        };
+        let mut pending = Pending::default();
+        detection.take_costs(|rule, nanos| pending.add(rule, nanos));
+        if let Some(mapper) = mapper {
+            mapper.take_rule_costs(|number, nanos| {
+                if let Some(rule) = rules.rule_of_record(number) {
+                    pending.add(rule, nanos);
+                }
+            });
+        }
+        self.rule_costs.add(&pending);
+        match rules.are_throttled() {
+            true => budget.charge(pending.charges()),
+            false => budget.charge_run(pending.charges()),
+        }
     }
 
     /// Evaluates these rules on the events that follow; those of other pipelines are left out. Takes as long as their compilation.
     pub(super) fn set_rules(&self, rules: &RunnerRules) {
         let places = self.sampler.iter().flat_map(Sampler::rules);
         let rules = Rules::compile(rules, &self.id, self.pack().map(|pack| &**pack), &places.collect());
+        let is_known = |id: &str| rules.versions.contains_key(id) || rules.skipped.contains_key(id);
+        self.rule_costs.retain(is_known);
         self.rules.store(Some(Arc::new(rules)));
         self.idle.lock().clear();
     }
@@ -211,15 +296,20 @@ impl Steps {
             mapper: self.mapping.as_ref().map(Mapping::mapper),
             detection: None,
         });
-        let is_current = match (&equipment.detection, &rules) {
-            (Some(detection), Some(rules)) => Arc::ptr_eq(detection.rules(), rules),
-            (detection, rules) => detection.is_none() && rules.is_none(),
-        };
-        if !is_current {
-            if let Some(mapper) = &mut equipment.mapper {
-                mapper.set_rules(rules.and_then(|rules| rules.of_records()));
+        match (&equipment.detection, &rules) {
+            (Some(detection), Some(rules)) if Arc::ptr_eq(detection.rules(), rules) => {}
+            (Some(detection), Some(rules)) if detection.rules().has_rules_of(rules) => equipment.leave_out(rules),
+            (None, None) => {}
+            _ => {
+                if let Some(mapper) = &mut equipment.mapper {
+                    mapper.set_rules(rules.and_then(|rules| rules.of_records()));
+                    if let Some(budget) = rules.and_then(|rules| rules.budget.as_ref()) {
+                        mapper.measure_rules(budget.cpu_clock());
+                    }
+                }
+                equipment.detection = rules.map(|rules| Detection::new(Arc::clone(rules)));
+                rules.iter().for_each(|rules| equipment.leave_out(rules));
             }
-            equipment.detection = rules.map(|rules| Detection::new(Arc::clone(rules)));
         }
         equipment
     }

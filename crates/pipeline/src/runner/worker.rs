@@ -132,7 +132,7 @@ async fn store(writer: &Writer, batch: &Batch, (documents, rules): Mapped) -> Re
         return Ok(BatchOutcome::default());
     }
     if let Some(rules) = rules {
-        writer.note_rules(batch, &rules).await?;
+        writer.note_rules(batch, &documents, &rules).await?;
     }
     writer.store(batch, documents).await
 }

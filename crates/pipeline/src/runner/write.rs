@@ -10,14 +10,16 @@ use firn_detect::without_event;
 use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Expectation, Operation, Refresh};
 use firn_engine::origin::Origin;
+use firn_model::dates::DateFormat;
 use firn_model::{Error, ErrorKind, Result};
 use tokio::sync::{Notify, watch};
 
+use super::alert_template;
 use super::counters::Counters;
-use super::coverage_ledger::{CoverageLedger, RuleVersions};
+use super::coverage_ledger::{CoverageLedger, Noted, RuleVersions};
 use super::dead_letter;
 use super::destination::Destination;
-use super::detection::{self, Rules};
+use super::detection::Rules;
 use super::steps::{Document, Steps};
 use super::windows::WindowService;
 use crate::aggregation::Sample;
@@ -121,22 +123,29 @@ impl Writer {
     }
 
     /// Records which rules were evaluated on a batch, before it is stored.
-    pub(super) async fn note_rules(&self, batch: &Batch, rules: &Rules) -> Result<()> {
+    pub(super) async fn note_rules(&self, batch: &Batch, documents: &[Document], rules: &Rules) -> Result<()> {
         let Some(first) = batch.events.first() else {
             return Ok(());
         };
         let rules = RuleVersions {
             by_id: &rules.versions,
+            throttled: &rules.skipped,
             fingerprint: &rules.fingerprint,
         };
-        let partition = batch.partition.as_deref().unwrap_or_default();
+        let noted = Noted {
+            partition: batch.partition.as_deref().unwrap_or_default(),
+            offset: batch.first_offset,
+            received_ns: first.received_ns,
+            times_ms: match rules.throttled.is_empty() {
+                true => None,
+                false => times_ms(documents),
+            },
+        };
         let mut pause = RETRY_AFTER;
         loop {
-            let noted = self
-                .coverage
-                .note(partition, batch.first_offset, first.received_ns, rules)
-                .await;
-            let Err(failure) = noted else { return Ok(()) };
+            let Err(failure) = self.coverage.note(noted, rules).await else {
+                return Ok(());
+            };
             *self.counters.write_error.lock() = Some(failure.to_string());
             if !batch.retries {
                 return Err(failure);
@@ -548,6 +557,30 @@ impl Writer {
     }
 }
 
+/// Returns the times of the first and the last event, ms since the epoch; `None`: none has a time.
+fn times_ms(documents: &[Document]) -> Option<(i64, i64)> {
+    #[derive(serde::Deserialize)]
+    struct Event<'a> {
+        #[serde(rename = "@timestamp", borrow)]
+        timestamp: Option<&'a serde_json::value::RawValue>,
+    }
+    let format = DateFormat::default_millis();
+    let time = |document: &Document| {
+        let event: Event<'_> = serde_json::from_slice(&document.source).ok()?;
+        let time: serde_json::Value = serde_json::from_str(event.timestamp?.get()).ok()?;
+        let time = time.as_str().map_or_else(|| time.to_string(), str::to_owned);
+        format.parse_ms(&time).ok()
+    };
+    let times = documents
+        .iter()
+        .filter(|document| document.error.is_none())
+        .filter_map(time);
+    times.fold(None, |known: Option<(i64, i64)>, time| {
+        let (first, last) = known.unwrap_or((time, time));
+        Some((first.min(time), last.max(time)))
+    })
+}
+
 /// Returns a part of a batch. The parts of a batch follow each other without a gap.
 fn part_of(batch: &Batch, place: &Range<usize>) -> Batch {
     let offset = |place: usize| batch.events.get(place).map(|event| event.offset);
@@ -591,6 +624,6 @@ fn item(entry: &Entry) -> BulkItem {
         },
         expect: Expectation::Any,
         require_alias: false,
-        require_data_stream: entry.index.starts_with(detection::PREFIX),
+        require_data_stream: entry.index.starts_with(alert_template::PREFIX),
     }
 }

@@ -1,5 +1,5 @@
 //! Cost of rules over several events. Prints CPU time and memory, which are useful in a release build with more events than a test has:
-//! `FIRN_RULE_COST_EVENTS=300000 cargo test --release -p firn-pipeline --lib rule_cost -- --nocapture --test-threads 1`.
+//! `FIRN_RULE_COST_EVENTS=300000 cargo test --release -p firn-pipeline --lib window_rule_cost -- --nocapture --test-threads 1`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,0 +1,193 @@
+//! Budget of detection rules at the REST edge: a rule with a slow regular expression pauses, and its hole is filled
+//! (docs/operate/alerts.md).
+
+use std::collections::BTreeSet;
+
+use firn_testkit::Client;
+use rules::{send, start_with, wait_for, wait_for_rules};
+use serde_json::{Value, json};
+
+#[path = "support/rules.rs"]
+mod rules;
+
+/// Length of a text in which the expression below finds nothing. There is no literal that rules it out, and the states of an automaton
+/// would be too many (2^40), so each byte is compared with about 20 places of the expression.
+const PAD_BYTES: usize = 150_000;
+const SLOW: &str = "a[ab]{40}[c-y]";
+
+/// Returns a text of the letters a and b, without a period.
+fn long_text() -> String {
+    let mut random = fastrand::Rng::with_seed(20);
+    (0..PAD_BYTES).map(|_| if random.bool() { 'a' } else { 'b' }).collect()
+}
+
+/// Returns the ids of the events that have an alert of a rule; fails if one has two.
+#[track_caller]
+fn alerted(client: &Client, rule: &str) -> BTreeSet<String> {
+    client.ok("POST", "/.alerts-default/_refresh", &Value::Null);
+    let body = json!({"size": 10_000, "query": {"term": {"rule.id": rule}}, "_source": ["firn.alert.event"]});
+    let found = client.ok("POST", "/.alerts-default/_search", &body);
+    let hits = found["hits"]["hits"].as_array().unwrap();
+    let id = |hit: &Value| {
+        hit["_source"]["firn"]["alert"]["event"]["id"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let ids: BTreeSet<String> = hits.iter().map(id).collect();
+    assert_eq!(ids.len(), hits.len(), "an event has two alerts of the rule {rule}");
+    ids
+}
+
+/// Returns the ids of the events that the rules match.
+fn matching(client: &Client) -> BTreeSet<String> {
+    client.ok("POST", "/logs/_refresh", &Value::Null);
+    let body = json!({"size": 10_000, "query": {"term": {"kind": "odd"}}, "_source": false});
+    let found = client.ok("POST", "/logs/_search", &body);
+    let hits = found["hits"]["hits"].as_array().unwrap();
+    hits.iter().map(|hit| hit["_id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn rule_stats(client: &Client, rule: &str) -> Value {
+    client.get("/_firn/rules/_stats").unwrap().json()[rule].clone()
+}
+
+#[test]
+fn a_slow_rule_pauses_is_named_and_its_hole_is_filled() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = [
+        ("rules.budget.operator.core_percent", "1"),
+        ("rules.budget.window", "1s"),
+        ("rules.budget.pause", "2s"),
+    ];
+    let node = start_with(folder.path(), &settings);
+    let client = node.client();
+    // The text is stored and not indexed: a search finds no document that it rules out.
+    let mappings =
+        json!({"dynamic": false, "properties": {"@timestamp": {"type": "date"}, "kind": {"type": "keyword"}}});
+    client.ok("PUT", "/logs", &json!({"mappings": mappings}));
+    let slow = json!({"type": "query", "name": "Slow", "query": {"bool": {
+        "filter": [{"term": {"kind": "odd"}}], "must_not": [{"regexp": {"pad": format!(".*{SLOW}.*")}}],
+    }}});
+    client.ok("PUT", "/_firn/rules/slow", &slow);
+    let cheap = json!({"type": "query", "name": "Cheap", "query": "kind: odd"});
+    client.ok("PUT", "/_firn/rules/cheap", &cheap);
+    client.ok(
+        "PUT",
+        "/_firn/pipelines/web",
+        &json!({"source": {"type": "http"}, "index": "logs"}),
+    );
+    wait_for_rules(client, "web", 2);
+
+    let long = long_text();
+    wait_for("the throttle", || {
+        let events = ["odd", "even", "odd"].map(|kind| json!({"kind": kind, "pad": long}));
+        send(client, "web", &events);
+        rule_stats(client, "slow")["throttled"] != Value::Null
+    });
+    let stats = rule_stats(client, "slow");
+    let throttled = &stats["throttled"];
+    assert_eq!(
+        (&throttled["reason"], &throttled["evaluated"]),
+        (&json!("budget exhausted"), &json!(false))
+    );
+    assert!(
+        throttled["core_percent"].as_f64() > throttled["core_percent_max"].as_f64(),
+        "{stats}"
+    );
+    assert_eq!(throttled["core_percent_max"], 1.0);
+    let cost = &stats["cpu"]["pipelines"]["web"];
+    assert!(
+        cost["micros_per_event"].as_f64() > Some(0.0) && cost["events"].as_u64() > Some(0),
+        "{stats}"
+    );
+    let of_cheap = rule_stats(client, "cheap");
+    assert_eq!(
+        (&of_cheap["throttled"], &of_cheap["evaluated_by"]),
+        (&Value::Null, &json!(["web"]))
+    );
+    let metrics = client.get("/metrics").unwrap().text();
+    assert!(
+        metrics.contains("firn_rule_throttled{rule=\"slow\",tenant=\"\"} 1"),
+        "{metrics}"
+    );
+    assert!(metrics.contains("firn_rules_throttled_total 1"), "{metrics}");
+
+    // Short events, which exhaust nothing.
+    let send_short = || {
+        send(
+            client,
+            "web",
+            &["odd", "even"].map(|kind| json!({"kind": kind, "pad": "ab"})),
+        )
+    };
+    send_short();
+    assert_eq!(rule_stats(client, "slow")["throttled_in"], json!(["web"]));
+    assert_eq!(alerted(client, "cheap"), matching(client));
+    let missing = matching(client).difference(&alerted(client, "slow")).count();
+    assert!(missing >= 1, "the rule was evaluated while it pauses");
+    wait_for("the alert of the operator", || {
+        client.ok("POST", "/.alerts-default/_refresh", &Value::Null);
+        let query = json!({"query": {"term": {"rule.id": "firn-rule-budget-exhausted"}}});
+        let found = client.ok("POST", "/.alerts-default/_search", &query);
+        let alert = &found["hits"]["hits"][0]["_source"];
+        alert["message"]
+            .as_str()
+            .is_some_and(|message| message.starts_with("the rule [slow] uses "))
+            && alert["firn"]["alert"]["status"] == "open"
+    });
+    let holes = || client.get("/_firn/rules/slow/_coverage").unwrap().json()["holes"].clone();
+    let found = holes();
+    assert_eq!(found[0]["reason"], "budget exhausted", "{found}");
+    assert_eq!(
+        client.get("/_firn/rules/cheap/_coverage").unwrap().json()["holes"],
+        json!([])
+    );
+
+    wait_for("the end of all holes, filled", || {
+        send_short();
+        let found = holes();
+        found.as_array().unwrap().iter().all(|hole| hole["filled"] == true)
+    });
+    assert_eq!(rule_stats(client, "slow")["throttled"], Value::Null);
+    assert_eq!(alerted(client, "cheap"), matching(client));
+    assert_eq!(alerted(client, "slow"), matching(client));
+    node.stop().unwrap();
+}
+
+#[test]
+fn a_hole_of_a_sigma_rule_stays_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = [
+        ("rules.budget.tenant.core_percent", "1"),
+        ("rules.budget.window", "1s"),
+        ("rules.budget.pause", "1s"),
+    ];
+    let node = start_with(folder.path(), &settings);
+    let client = node.client();
+    let sigma = format!(
+        "title: Slow\nid: slow\nlogsource: {{product: windows, service: security}}\ndetection:\n  selection: {{EventID: 4624}}\n  \
+         filter:\n    SubjectUserName|re: '{SLOW}'\n  condition: selection and not filter\n"
+    );
+    client.ok(
+        "PUT",
+        "/_firn/rules/slow",
+        &json!({"type": "sigma", "sigma": sigma, "tenant": "alpha"}),
+    );
+    let body = json!({"source": {"type": "http"}, "pack": "windows", "index": "windows", "tenant": "alpha"});
+    client.ok("PUT", "/_firn/pipelines/win", &body);
+    wait_for_rules(client, "win", 1);
+    let record = |user: &str| json!({"Channel": "Security", "EventID": 4624, "Computer": "a", "SubjectUserName": user});
+    let long = long_text();
+    wait_for("the throttle", || {
+        send(client, "win", &[record(&long)]);
+        rule_stats(client, "slow")["throttled"] != Value::Null
+    });
+    wait_for("the reason", || {
+        send(client, "win", &[record("ann")]);
+        let found = client.get("/_firn/rules/slow/_coverage").unwrap().json()["holes"].clone();
+        let reason = found[0]["not_filled"].as_str().unwrap_or_default();
+        found[0]["filled"] == false && reason.contains("Sigma rule reads records")
+    });
+    node.stop().unwrap();
+}

@@ -1,0 +1,245 @@
+//! Coverage ledger of one rule, as it is stored.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use firn_detect::{CoverageChange, Interval, Mark, intervals};
+use firn_engine::{Engine, RequestContext};
+use firn_model::dates::DateFormat;
+use firn_model::names::IndicesOptions;
+use firn_model::{Error, ErrorKind, Result};
+use firn_query::search::{Hit, IndexTarget, SearchRequest};
+use serde_json::{Value, json};
+
+use crate::runner::{COVERAGE_INDEX, CoverageRecord};
+
+/// Records of one answer, and runs.
+const RECORDS_MAX: usize = 10_000;
+const RUNS_MAX: usize = 1_000;
+/// Sets of rules that are read at a time, and of one answer. A set of some thousand rules takes some hundred kilobytes.
+const SETS_PAGE: usize = 50;
+const SETS_MAX: usize = 1_000;
+
+/// What the ledger has of a rule.
+pub struct RuleLedger {
+    records: Vec<CoverageRecord>,
+    /// Version of the rule by the sets that have it.
+    versions: HashMap<String, String>,
+    /// Sets without the rule because of the budget.
+    throttled: BTreeSet<String>,
+    /// Runs of the rule over stored events, the last one first.
+    pub runs: Vec<Value>,
+    /// Whether there is more than was read.
+    pub is_partial: bool,
+}
+
+/// Coverage of a rule in one partition.
+#[derive(Debug, Clone)]
+pub struct PartitionCoverage {
+    /// Id of the pipeline.
+    pub pipeline: String,
+    /// Partition; empty: the source has none.
+    pub partition: String,
+    /// Intervals in order, holes included.
+    pub intervals: Vec<Interval>,
+}
+
+/// Hole of a partition.
+#[derive(Debug, Clone)]
+pub struct Hole<'a> {
+    /// The hole.
+    pub interval: &'a Interval,
+    /// Versions of the rule that were evaluated after it, the next one first; empty: it is not evaluated yet.
+    pub next_versions: Vec<&'a str>,
+}
+
+impl Hole<'_> {
+    /// Whether a run of this version fills it: of the next one, or, if the budget was exhausted, of any later one. A rule that was
+    /// throttled may be changed because of it.
+    fn takes_version(&self, version: &str) -> bool {
+        match self.interval.is_throttled {
+            true => self.next_versions.contains(&version),
+            false => self.next_versions.first() == Some(&version),
+        }
+    }
+}
+
+impl PartitionCoverage {
+    /// Returns the holes in order.
+    pub fn holes(&self) -> impl Iterator<Item = Hole<'_>> {
+        let is_hole = |(_, interval): &(usize, &Interval)| interval.version.is_none();
+        self.intervals
+            .iter()
+            .enumerate()
+            .filter(is_hole)
+            .map(|(place, interval)| {
+                let after = self.intervals[place + 1..].iter();
+                Hole {
+                    interval,
+                    next_versions: after.filter_map(|interval| interval.version.as_deref()).collect(),
+                }
+            })
+    }
+}
+
+impl RuleLedger {
+    /// Reads the ledger of a rule.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`]: some shards cannot be read. Others of the engine.
+    pub async fn read(engine: &dyn Engine, id: &str) -> Result<Self> {
+        let ctx = RequestContext::new();
+        engine.refresh(&ctx, target()).await?;
+        let records = json!({
+            "size": RECORDS_MAX, "query": {"exists": {"field": "pipeline"}}, "track_total_hits": false,
+            "sort": [{"order": {"order": "asc", "unmapped_type": "long"}}],
+        });
+        let records = search(engine, records).await?;
+        let mut is_partial = records.len() >= RECORDS_MAX;
+        let records: Vec<CoverageRecord> = records.iter().filter_map(read_source).collect();
+        let runs = json!({
+            "size": RUNS_MAX, "query": {"term": {"rule": id}}, "track_total_hits": false,
+            "sort": [{"@timestamp": {"order": "desc", "unmapped_type": "date"}}],
+        });
+        let runs = search(engine, runs).await?.iter().filter_map(read_source).collect();
+        let (mut versions, mut throttled) = (HashMap::new(), BTreeSet::new());
+        let of_rule = json!({"term": {"ids": id}});
+        let are_all = each_set(engine, &of_rule, |set| {
+            let Some(name) = set["set"].as_str() else {
+                return;
+            };
+            match set["versions"][id].as_str() {
+                Some(version) => drop(versions.insert(name.to_owned(), version.to_owned())),
+                None => drop(throttled.insert(name.to_owned())),
+            }
+        });
+        is_partial |= !are_all.await?;
+        Ok(Self {
+            records,
+            versions,
+            throttled,
+            runs,
+            is_partial,
+        })
+    }
+
+    /// Whether no pipeline has ever evaluated the rule.
+    pub fn is_empty(&self) -> bool {
+        self.versions.is_empty() && self.throttled.is_empty()
+    }
+
+    /// Returns the coverage of each partition, sorted by pipeline and partition.
+    pub fn partitions(&self) -> Vec<PartitionCoverage> {
+        let mut partitions: BTreeMap<(&str, &str), Vec<CoverageChange>> = BTreeMap::new();
+        for record in &self.records {
+            let change = CoverageChange {
+                at: Mark {
+                    offset: (!record.partition.is_empty()).then_some(record.offset),
+                    received: record.received.clone(),
+                },
+                version: self.versions.get(&record.set).cloned(),
+                is_throttled: self.throttled.contains(&record.set),
+                times_before_ms: record.times_before_ms,
+            };
+            let partition = (record.pipeline.as_str(), record.partition.as_str());
+            partitions.entry(partition).or_default().push(change);
+        }
+        let coverage = partitions
+            .into_iter()
+            .map(|((pipeline, partition), changes)| PartitionCoverage {
+                pipeline: pipeline.to_owned(),
+                partition: partition.to_owned(),
+                intervals: intervals(&changes),
+            });
+        coverage.collect()
+    }
+
+    /// Whether one run of a version that follows a hole has read all events of some indices with the times of its events, or, if these
+    /// are not known, with times from one end of the hole to the other. One that goes on is not filled.
+    pub fn is_filled(&self, hole: &Hole<'_>, indices: &[String]) -> bool {
+        let ms = |mark: &Mark| DateFormat::default_millis().parse_ms(&mark.received).ok();
+        let (Some(from), Some(to)) = (ms(&hole.interval.from), hole.interval.to.as_ref().and_then(ms)) else {
+            return false;
+        };
+        // The end of a run is behind its last event.
+        let (from, to) = hole
+            .interval
+            .times_ms
+            .map_or((from, to), |(first, last)| (first, last + 1));
+        let member = |run: &Value, name: &str| run[name].as_i64();
+        let covers = |run: &Value| {
+            let names: Vec<&str> = run["index"].as_str().unwrap_or_default().split(',').collect();
+            let has_indices = names.contains(&"*") || indices.iter().all(|index| names.contains(&index.as_str()));
+            has_indices
+                && run["version"]
+                    .as_str()
+                    .is_some_and(|version| hole.takes_version(version))
+                && !indices.is_empty()
+                && member(run, "from").is_some_and(|start| start <= from)
+                && member(run, "to").is_some_and(|end| end >= to)
+        };
+        self.runs.iter().any(covers)
+    }
+}
+
+/// Returns the ids of the rules that were ever left out because of the budget, as far as the ledger is read.
+pub(super) async fn throttled_rules(engine: &dyn Engine) -> Result<BTreeSet<String>> {
+    engine.refresh(&RequestContext::new(), target()).await?;
+    let mut found = BTreeSet::new();
+    each_set(engine, &json!({"exists": {"field": "ids"}}), |set| {
+        let throttled = set["throttled"].as_object();
+        found.extend(throttled.into_iter().flat_map(|throttled| throttled.keys().cloned()));
+    })
+    .await?;
+    Ok(found)
+}
+
+/// Calls `each` with the sets that match; returns whether these are all.
+async fn each_set(engine: &dyn Engine, query: &Value, mut each: impl FnMut(&Value)) -> Result<bool> {
+    let (mut after, mut count): (Option<Value>, usize) = (None, 0);
+    loop {
+        let mut sets = json!({
+            "size": SETS_PAGE, "query": query, "track_total_hits": false,
+            "sort": [{"set": {"order": "asc", "unmapped_type": "keyword"}}],
+        });
+        if let Some(after) = after {
+            sets["search_after"] = after;
+        }
+        let page = search(engine, sets).await?;
+        page.iter().filter_map(read_source::<Value>).for_each(|set| each(&set));
+        count += page.len();
+        match page.last() {
+            Some(_) if count >= SETS_MAX => return Ok(false),
+            Some(last) if page.len() == SETS_PAGE => after = Some(last.sort.clone().into()),
+            _ => return Ok(true),
+        }
+    }
+}
+
+async fn search(engine: &dyn Engine, body: Value) -> Result<Vec<Hit>> {
+    let request = SearchRequest::parse(target(), Some(&body))?;
+    let response = engine.search(&RequestContext::new(), request).await?;
+    if response.timed_out || !response.shards.failures.is_empty() {
+        let reason = "the coverage of rules cannot be read as a whole";
+        return Err(Error::new(ErrorKind::Unavailable, reason));
+    }
+    Ok(response.hits)
+}
+
+fn read_source<T: serde::de::DeserializeOwned>(hit: &Hit) -> Option<T> {
+    serde_json::from_slice(hit.source.as_deref()?).ok()
+}
+
+fn target() -> IndexTarget {
+    IndexTarget {
+        expression: vec![COVERAGE_INDEX.to_owned()],
+        options: IndicesOptions {
+            ignore_unavailable: true,
+            expand_hidden: true,
+            ..IndicesOptions::default()
+        },
+    }
+}
+
+/// Engine of a node, shared.
+pub(super) type SharedEngine = Arc<dyn Engine>;

@@ -1,0 +1,10 @@
+//! Detection rules over stored events: the coverage ledger as it is read, runs of a rule for events that no pipeline evaluated it on,
+//! and the runs that fill the holes of the budget by themselves.
+
+mod fill;
+mod ledger;
+mod stored_run;
+
+pub use fill::{FillLimits, HoleFiller};
+pub use ledger::{Hole, PartitionCoverage, RuleLedger};
+pub use stored_run::{RunOutcome, RunReport, StoredRun};

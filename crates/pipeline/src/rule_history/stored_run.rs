@@ -1,0 +1,375 @@
+//! Run of one rule over stored events: reads the events that match, and raises the alerts that no alert stands for yet.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use firn_detect::{DetectionRule, EventPlace, alert, group_of};
+use firn_engine::context::{CloseContexts, ContextKind, OpenPointInTime};
+use firn_engine::cost::SearchCost;
+use firn_engine::{Engine, Knowledge, RequestContext};
+use firn_model::dates::DateFormat;
+use firn_model::metadata::Metadata;
+use firn_model::names::IndicesOptions;
+use firn_model::{Error, ErrorKind, Result};
+use firn_query::search::{Hit, IndexTarget, SearchRequest, SearchResponse};
+use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
+
+use super::ledger::SharedEngine;
+use crate::runner::{RuleRun, StoredDocument, TenantEvent};
+use crate::sources::tenant_of;
+
+/// Events that are read at a time.
+const PAGE: usize = 500;
+/// Most alerts that a page of events is compared with.
+const ALERTS_MAX: usize = 10_000;
+/// Keep-alive of the point in time after the last search.
+const KEEP_ALIVE: Duration = Duration::from_secs(300);
+
+/// What is run over, and for which events.
+pub struct StoredRun<'a> {
+    /// Engine of the events.
+    pub engine: &'a SharedEngine,
+    /// Who may read the events.
+    pub ctx: RequestContext,
+    /// Indices of the events.
+    pub target: IndexTarget,
+    /// The rule.
+    pub rule: &'a DetectionRule,
+    /// Query of the events that match it.
+    pub query: &'a Value,
+    /// Times of the events, ms since the epoch: the first one, and that behind the last one.
+    pub times_ms: (i64, i64),
+    /// Most bytes that are fetched from snapshot repositories.
+    pub fetch_bytes_max: u64,
+}
+
+/// What a run has found.
+#[derive(Debug, Clone, Default)]
+pub struct RunReport {
+    /// Events that match.
+    pub events: u64,
+    /// New alerts.
+    pub alerts: u64,
+    /// Events that the rule has an alert for.
+    pub existing: u64,
+    /// Events in the time of an alert of their group, which may count them.
+    pub in_groups: u64,
+    /// Events that match and have no time. `None`: they cannot be counted without fetching much.
+    pub without_time: Option<u64>,
+    /// Where the next run begins; `None`: this one has read all events.
+    pub continue_from: Option<Value>,
+    /// Why some shards could not be read.
+    pub failure: Option<String>,
+}
+
+impl RunReport {
+    /// Whether an alert stands for each of the events that was read.
+    pub fn is_certain(&self) -> bool {
+        self.failure.is_none() && self.without_time == Some(0) && self.in_groups == 0
+    }
+}
+
+/// Whether a run may start.
+#[derive(Debug)]
+pub enum RunOutcome {
+    /// It would fetch more than it may.
+    TooDear(SearchCost),
+    /// It may.
+    MayRun,
+}
+
+/// Event that the rule matches.
+struct Match {
+    hit: Hit,
+    /// Tenant, if its index holds events by tenant.
+    tenant: Option<String>,
+    /// Group of its alert; `None`: the rule has no groups.
+    group: Option<String>,
+    /// Time, ms since the epoch; `None`: it cannot be read.
+    time_ms: Option<i64>,
+}
+
+impl Match {
+    fn new(rule: &DetectionRule, metadata: &Metadata, hit: Hit) -> Self {
+        let index = metadata.indices.get(&hit.index);
+        let field = index.and_then(|index| index.settings.tenant_field.as_deref());
+        let tenant = field
+            .zip(hit.source.as_deref())
+            .and_then(|(field, event)| tenant_of(event, field));
+        let event = || {
+            let event: Option<Map<String, Value>> = serde_json::from_slice(hit.source.as_deref()?).ok();
+            let event = event?;
+            let place = EventPlace {
+                pipeline: "",
+                partition: None,
+                offset: 0,
+                tenant: tenant.as_deref(),
+            };
+            Some(group_of(&alert(rule, &event, place, "", &[])).to_owned())
+        };
+        Self {
+            group: (!rule.group_by.is_empty()).then(event).flatten(),
+            time_ms: hit.sort.first().and_then(time_ms),
+            tenant,
+            hit,
+        }
+    }
+}
+
+fn time_ms(value: &Value) -> Option<i64> {
+    DateFormat::default_millis().parse_ms(value.as_str()?).ok()
+}
+
+/// What the alerts of a rule stand for.
+#[derive(Default)]
+struct Known {
+    /// Index and id of events.
+    events: HashSet<(String, String)>,
+    /// Group, and the times of its first and last event, ms since the epoch.
+    groups: Vec<(String, i64, i64)>,
+}
+
+impl Known {
+    /// Reads the alerts that some of the events may have.
+    async fn read(engine: &dyn Engine, rule: &DetectionRule, matches: &[Match]) -> Result<Self> {
+        let ids: Vec<&str> = matches.iter().map(|found| found.hit.id.as_str()).collect();
+        let groups: HashSet<&str> = matches.iter().filter_map(|found| found.group.as_deref()).collect();
+        let mut should = vec![json!({"terms": {"firn.alert.event.id": ids}})];
+        if !groups.is_empty() {
+            let times = || matches.iter().filter_map(|found| found.time_ms);
+            let bounds = json!({"gte": times().min(), "format": "epoch_millis"});
+            should.push(json!({"bool": {
+                "filter": [
+                    {"terms": {"firn.alert.group": groups}},
+                    {"range": {"firn.alert.event.time": {"lte": times().max(), "format": "epoch_millis"}}},
+                ],
+                "should": [
+                    {"range": {"firn.alert.last_event_time": bounds}}, {"range": {"firn.alert.event.time": bounds}},
+                ],
+                "minimum_should_match": 1,
+            }}));
+        }
+        let target = IndexTarget {
+            expression: vec![".alerts-*".to_owned()],
+            options: IndicesOptions {
+                ignore_unavailable: true,
+                expand_hidden: true,
+                ..IndicesOptions::default()
+            },
+        };
+        // Alerts are written by firn, whose view holds those of all tenants.
+        let ctx = RequestContext::new();
+        engine.refresh(&ctx, target.clone()).await?;
+        let body = json!({
+            "size": ALERTS_MAX, "track_total_hits": false, "_source": ["firn.alert"],
+            "query": {"bool": {
+                "filter": [{"term": {"rule.id": rule.rule.id}}], "should": should, "minimum_should_match": 1,
+            }},
+        });
+        let response = engine.search(&ctx, SearchRequest::parse(target, Some(&body))?).await?;
+        if response.timed_out || !response.shards.failures.is_empty() || response.hits.len() >= ALERTS_MAX {
+            let reason = "the alerts that the rule has raised cannot be read as a whole: it would raise them again";
+            return Err(Error::new(ErrorKind::Unavailable, reason));
+        }
+        let mut known = Self::default();
+        for hit in response.hits {
+            let source: Option<Value> = hit
+                .source
+                .as_deref()
+                .and_then(|source| serde_json::from_slice(source).ok());
+            let source = source.unwrap_or_default();
+            let state = &source["firn"]["alert"];
+            let text = |name: &str| state["event"][name].as_str().unwrap_or_default().to_owned();
+            known.events.insert((text("index"), text("id")));
+            let first = time_ms(&state["event"]["time"]);
+            let last = time_ms(&state["last_event_time"]).or(first);
+            if let (Some(group), Some(first), Some(last)) = (state["group"].as_str(), first, last) {
+                known.groups.push((group.to_owned(), first, last));
+            }
+        }
+        Ok(known)
+    }
+
+    fn of(&self, found: &Match) -> Standing {
+        let hit = &found.hit;
+        if self.events.contains(&(hit.index.clone(), hit.id.clone())) {
+            return Standing::Alerted;
+        }
+        let of_group = |(group, time_ms): (&str, i64)| {
+            let mut groups = self.groups.iter();
+            groups.any(|(known, first, last)| known == group && (*first..=*last).contains(&time_ms))
+        };
+        match found.group.as_deref().zip(found.time_ms).is_some_and(of_group) {
+            true => Standing::InGroup,
+            false => Standing::New,
+        }
+    }
+}
+
+/// What is known of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// An alert links to it.
+    Alerted,
+    /// It is of the time of an alert of its group, which may count it.
+    InGroup,
+    /// No alert stands for it.
+    New,
+}
+
+impl StoredRun<'_> {
+    /// Returns whether the run fetches at most what it may.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub async fn check_cost(&self) -> Result<RunOutcome> {
+        let request = json!({"query": self.query_of_times(), "size": PAGE});
+        let request = SearchRequest::parse(self.target.clone(), Some(&request))?;
+        Ok(match self.engine.search_cost(&self.ctx, request).await? {
+            Knowledge::Known(cost) if cost.bytes > self.fetch_bytes_max => RunOutcome::TooDear(cost),
+            _ => RunOutcome::MayRun,
+        })
+    }
+
+    /// Reads the events, oldest first, and raises their alerts by `run`: about `events_max` events, and all of the same time.
+    ///
+    /// # Errors
+    /// Of the engine, and of the destination of the alerts; some may be stored.
+    pub async fn run(&self, run: &RuleRun, events_max: u64) -> Result<RunReport> {
+        self.engine.refresh(&self.ctx, self.target.clone()).await?;
+        let metadata = self.engine.metadata(&self.ctx).await?;
+        let moment = PointInTime::open(self).await?;
+        let query = self.query_of_times();
+        let mut report = RunReport {
+            without_time: self.count_without_time().await?,
+            ..RunReport::default()
+        };
+        let mut after: Option<Vec<Value>> = None;
+        let mut first = Value::Null;
+        loop {
+            // The next run begins with the time of the last event: it must get further than this one began.
+            let at = after.as_ref().and_then(|after| after.first());
+            if report.events >= events_max && at != Some(&first) {
+                report.continue_from = Some(at.cloned().unwrap_or_default());
+                return Ok(report);
+            }
+            let response = moment.page(&query, after.as_ref()).await?;
+            if response.timed_out {
+                report.failure = Some("the search took too long".to_owned());
+            }
+            if let Some((index, _, error)) = response.shards.failures.first() {
+                report.failure = Some(format!("[{index}]: {}", error.reason()));
+            }
+            let Some(last) = response.hits.last() else {
+                return Ok(report);
+            };
+            if first.is_null() {
+                first = response.hits[0].sort.first().cloned().unwrap_or_default();
+            }
+            after = Some(last.sort.clone());
+            report.events += response.hits.len() as u64;
+            let hits = response.hits.into_iter();
+            let matches: Vec<Match> = hits.map(|hit| Match::new(self.rule, &metadata, hit)).collect();
+            let known = Known::read(&**self.engine, self.rule, &matches).await?;
+            let mut open: Vec<TenantEvent> = Vec::new();
+            for found in matches {
+                match known.of(&found) {
+                    Standing::Alerted => report.existing += 1,
+                    Standing::InGroup => report.in_groups += 1,
+                    Standing::New => open.push((stored_document(found.hit)?, found.tenant)),
+                }
+            }
+            report.alerts += run.raise(open).await?;
+        }
+    }
+
+    fn query_of_times(&self) -> Value {
+        let (from_ms, to_ms) = self.times_ms;
+        let range = json!({"gte": from_ms, "lt": to_ms, "format": "epoch_millis"});
+        json!({"bool": {"filter": [self.query, {"range": {"@timestamp": range}}]}})
+    }
+
+    /// Counts the events that match and have no time, which no range finds. `None`: unknown, since it would fetch too much from snapshot
+    /// repositories, or some shards cannot be read.
+    async fn count_without_time(&self) -> Result<Option<u64>> {
+        let query = json!({"bool": {"filter": [self.query], "must_not": [{"exists": {"field": "@timestamp"}}]}});
+        let body = json!({"size": 0, "track_total_hits": true, "query": query});
+        let request = SearchRequest::parse(self.target.clone(), Some(&body))?;
+        if let Knowledge::Known(cost) = self.engine.search_cost(&self.ctx, request.clone()).await?
+            && cost.bytes > self.fetch_bytes_max
+        {
+            return Ok(None);
+        }
+        let response = self.engine.search(&self.ctx, request).await?;
+        let is_whole = !response.timed_out && response.shards.failures.is_empty();
+        Ok(response.total.map(|total| total.value).filter(|_| is_whole))
+    }
+}
+
+/// Point in time that is closed when this value is dropped.
+struct PointInTime {
+    engine: SharedEngine,
+    ctx: RequestContext,
+    id: String,
+}
+
+impl PointInTime {
+    async fn open(run: &StoredRun<'_>) -> Result<Self> {
+        let request = OpenPointInTime {
+            target: run.target.clone(),
+            routing: Vec::new(),
+            keep_alive: KEEP_ALIVE,
+            index_filter: None,
+            allow_partial_results: false,
+        };
+        let opened = run.engine.open_point_in_time(&run.ctx, request).await?;
+        Ok(Self {
+            engine: SharedEngine::clone(run.engine),
+            ctx: run.ctx.clone(),
+            id: opened.id,
+        })
+    }
+
+    /// Reads the next events.
+    async fn page(&self, query: &Value, after: Option<&Vec<Value>>) -> Result<SearchResponse> {
+        let mut page = json!({
+            "size": PAGE, "track_total_hits": false, "seq_no_primary_term": true, "query": query,
+            "sort": [{"@timestamp": {"order": "asc", "format": "strict_date_optional_time_nanos"}}, "_shard_doc"],
+            "pit": {"id": self.id, "keep_alive": format!("{}s", KEEP_ALIVE.as_secs())},
+        });
+        if let Some(after) = after {
+            page["search_after"] = after.clone().into();
+        }
+        let request = SearchRequest::parse(IndexTarget::default(), Some(&page))?;
+        request.check_context()?;
+        self.engine.search(&self.ctx, request).await
+    }
+}
+
+impl Drop for PointInTime {
+    fn drop(&mut self) {
+        let (engine, ctx) = (SharedEngine::clone(&self.engine), self.ctx.clone());
+        let which = CloseContexts::Ids(vec![std::mem::take(&mut self.id)]);
+        // Without a runtime the server has stopped, and its points in time with it.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = engine.close_contexts(&ctx, ContextKind::PointInTime, which).await {
+                    tracing::warn!(%error, "closing a point in time failed; it stays open until it expires");
+                }
+            });
+        }
+    }
+}
+
+/// Returns the document of a hit that has its source and sequence number.
+fn stored_document(hit: Hit) -> Result<StoredDocument> {
+    let bug = |what: &str| Error::internal(format!("a bug: a hit came without its {what}"));
+    Ok(StoredDocument {
+        seq_no: hit.seq_no.ok_or_else(|| bug("sequence number"))?,
+        source: hit.source.ok_or_else(|| bug("source"))?,
+        index: hit.index,
+        id: hit.id,
+        routing: hit.routing,
+    })
+}
