@@ -146,10 +146,6 @@ fn setup(client: &Client, source: &Path, mail_port: u16, hook: &str) {
 }
 
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the number of rounds comes from the environment"
-)]
 fn no_alert_is_lost_and_none_comes_twice_through_kills() {
     let rounds = std::env::var("FIRN_DETECTION_ROUNDS").map_or(8, |rounds| rounds.parse().unwrap());
     let mut random = fastrand::Rng::with_seed(seed("detection"));

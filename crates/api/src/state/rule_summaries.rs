@@ -8,12 +8,13 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 type Definition = Arc<Map<String, Value>>;
+type Summary = Arc<Map<String, Value>>;
 
 /// Summaries of the rules of the last list.
 #[derive(Debug, Default)]
 pub(crate) struct RuleSummaries {
     /// By id, with the definition that the summary is of.
-    by_id: Mutex<HashMap<String, (Definition, Arc<Map<String, Value>>)>>,
+    by_id: Mutex<HashMap<String, (Definition, Summary)>>,
 }
 
 impl RuleSummaries {

@@ -7,8 +7,8 @@ use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use firn_detect::{
-    Audience, DetectionRule, Evaluator, EventPlace, Expression, Input, LogSource, LogSources, MaintenanceWindows, Rule,
-    RuleSet, Unmapped, WindowKind, alert, channels_of, group_of, without_event,
+    Audience, DetectionRule, Evaluator, EventPlace, Input, LogSources, MaintenanceWindows, RuleSet, Unmapped,
+    WindowKind, alert, channels_of, group_of, without_event,
 };
 use firn_model::dates::DateFormat;
 use firn_model::tenant::TenantId;
@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::alert_template::PREFIX;
+use super::rule_exceptions::CompiledExceptions;
 use super::steps::Document;
 use crate::aggregation::{AggregateDefinition, Matched, TENANT_FIELD, WindowAlert, aggregate_of};
 use crate::mapping::Pack;
@@ -109,54 +110,6 @@ struct CompiledRules {
     conditions: Vec<Condition>,
     /// Ids of the rules, sorted.
     ids: Vec<String>,
-}
-
-#[derive(Debug)]
-struct CompiledExceptions {
-    set: Arc<RuleSet>,
-    /// By the numbers that evaluators report: the id of the rule, and when the exception ends, ms since the epoch.
-    of: Vec<(String, Option<i64>)>,
-}
-
-impl CompiledExceptions {
-    /// Compiles the exceptions of rules: those of a rule that end at the same time are one condition.
-    fn compile<'r>(pipeline: &str, rules: impl Iterator<Item = &'r Arc<DetectionRule>>) -> Option<Self> {
-        let mut all = Vec::new();
-        let mut of = Vec::new();
-        for rule in rules {
-            let mut by_end: BTreeMap<Option<i64>, Vec<Expression>> = BTreeMap::new();
-            for exception in &rule.exceptions {
-                by_end
-                    .entry(exception.expires_ms)
-                    .or_default()
-                    .push(exception.condition.clone());
-            }
-            for (expires_ms, conditions) in by_end {
-                all.push(Rule {
-                    id: of.len().to_string(),
-                    condition: Expression::Or(conditions),
-                    log_source: LogSource::default(),
-                    ..rule.rule.clone()
-                });
-                of.push((rule.rule.id.clone(), expires_ms));
-            }
-        }
-        let compiled = RuleSet::compile(all, &LogSources::Any);
-        for error in compiled.errors {
-            tracing::error!(
-                pipeline,
-                "an exception of a detection rule cannot be evaluated: {error}"
-            );
-        }
-        let kept = compiled.rules.rules().iter();
-        let of: Vec<_> = kept
-            .filter_map(|rule| of.get(rule.id.parse::<usize>().ok()?).cloned())
-            .collect();
-        (!of.is_empty()).then(|| Self {
-            set: Arc::new(compiled.rules),
-            of,
-        })
-    }
 }
 
 /// Condition of a rule, or of one of its steps.

@@ -16,6 +16,7 @@ mod pushed_source;
 mod remap;
 mod replay;
 mod rule_costs;
+mod rule_exceptions;
 mod rule_run;
 mod start;
 mod status;
