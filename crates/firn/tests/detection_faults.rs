@@ -137,7 +137,7 @@ fn setup(client: &Client, source: &Path, mail_port: u16, hook: &str) {
     client.ok("PUT", "/logs-stored", &mappings);
     let files = json!({"source": {"type": "file", "paths": [source]}, "index": "web"});
     client.ok("PUT", "/_firn/pipelines/files", &files);
-    let stored = json!({"source": {"type": "index", "indices": ["logs-*"], "every": "100ms"}});
+    let stored = json!({"source": {"type": "index", "indices": ["logs-*"], "every": "100ms", "read_from": "earliest"}});
     client.ok("PUT", "/_firn/pipelines/stored", &stored);
     wait_for("the rules", || {
         stats(client, "files")["rules"]["evaluated"] == json!(2)
