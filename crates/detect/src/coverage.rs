@@ -63,12 +63,15 @@ impl Times {
 }
 
 /// Returns the intervals of a partition since the rule was first evaluated, holes included. `changes` are in the order in which they
-/// were recorded; of two from the same offset the later one holds, since the batch of the earlier one was not stored.
+/// were recorded; of two from the same offset the later one holds: the batch of the earlier one is read again. A rule that was evaluated on
+/// such a batch and is not when it is read again has a hole there.
 pub fn intervals(changes: &[CoverageChange]) -> Vec<Interval> {
-    let mut valid: Vec<(&CoverageChange, Option<(i64, i64)>)> = Vec::new();
+    let mut valid: Vec<(&CoverageChange, Option<(i64, i64)>, bool)> = Vec::new();
+    let mut has_begun = false;
     for change in changes {
+        has_begun |= change.version.is_some();
         let mut times = change.times_before_ms;
-        while let Some((last, of_last)) = valid.last()
+        while let Some((last, of_last, _)) = valid.last()
             && last.at.offset.is_some()
             && last.at.offset >= change.at.offset
         {
@@ -81,15 +84,15 @@ pub fn intervals(changes: &[CoverageChange]) -> Vec<Interval> {
             };
             valid.pop();
         }
-        valid.push((change, times));
+        valid.push((change, times, has_begun));
     }
     let mut found: Vec<Interval> = Vec::new();
     let mut of_hole = Times::default();
-    for (change, times_before_ms) in valid {
+    for (change, times_before_ms, has_begun) in valid {
         of_hole.add(times_before_ms);
         match found.last_mut() {
             // A rule that is throttled was evaluated before, maybe on a part of the same batch.
-            None if change.version.is_none() && !change.is_throttled => continue,
+            None if change.version.is_none() && !change.is_throttled && !has_begun => continue,
             Some(last) if last.version == change.version && last.is_throttled == change.is_throttled => continue,
             Some(last) => {
                 last.to = Some(change.at.clone());
@@ -129,6 +132,22 @@ mod tests {
         let offset = |mark: &Mark| mark.offset.unwrap();
         let interval = |found: Interval| (offset(&found.from), found.to.as_ref().map(offset), found.version);
         intervals(changes).into_iter().map(interval).collect()
+    }
+
+    #[test]
+    fn a_batch_that_is_read_again_without_the_rule_is_a_hole() {
+        let changes = [change(0, Some("a")), change(0, None), change(45, Some("a"))];
+        let version = Some("a".to_owned());
+        assert_eq!(of(&changes), [(0, Some(45), None), (45, None, version)]);
+        // What came before the rule is none.
+        let changes = [
+            change(0, None),
+            change(5, Some("a")),
+            change(3, None),
+            change(9, Some("a")),
+        ];
+        let version = Some("a".to_owned());
+        assert_eq!(of(&changes), [(3, Some(9), None), (9, None, version)]);
     }
 
     #[test]
