@@ -30,11 +30,12 @@ pub enum HistoryCount {
     },
 }
 
-/// Returns the search of a rule, without the exceptions that are over at `now_ms`, ms since the epoch. `body` is its definition.
+/// Returns the search of a rule. An exception that ends holds for the events whose times are before its end. `body` is the definition of
+/// the rule.
 ///
 /// # Errors
 /// Why stored events cannot tell.
-pub fn history_search(rule: &DetectionRule, body: &Map<String, Value>, now_ms: i64) -> Result<HistorySearch, String> {
+pub fn history_search(rule: &DetectionRule, body: &Map<String, Value>) -> Result<HistorySearch, String> {
     match rule.window.as_ref().map(|window| &window.kind) {
         Some(WindowKind::Sequence { .. }) if rule.input == Input::Event => {
             return Err("a sequence cannot be counted by a search: it looks at the order of single events".to_owned());
@@ -62,12 +63,16 @@ pub fn history_search(rule: &DetectionRule, body: &Map<String, Value>, now_ms: i
     let mut filter = vec![clause(query, body.get("language"))];
     let exceptions = body.get("exceptions").and_then(Value::as_array);
     let exceptions = exceptions.into_iter().flatten().zip(&rule.exceptions);
-    let exceptions = exceptions
-        .filter(|(_, read)| read.holds_at(now_ms))
-        .filter_map(|(exception, _)| {
-            let query = exception.get("query")?;
-            Some(clause(query, exception.get("language")))
-        });
+    let exceptions = exceptions.filter_map(|(exception, read)| {
+        let query = clause(exception.get("query")?, exception.get("language"));
+        Some(match read.expires_ms {
+            None => query,
+            Some(end) => {
+                let before_end = json!({"range": {"@timestamp": {"lt": end, "format": "epoch_millis"}}});
+                json!({"bool": {"filter": [query, before_end]}})
+            }
+        })
+    });
     let must_not: Vec<Value> = exceptions.collect();
     let count = match rule.window.as_ref().map(|window| &window.kind) {
         None => HistoryCount::Events,
@@ -123,18 +128,23 @@ mod tests {
 
     fn search(body: &Value) -> Result<HistorySearch, String> {
         let body = body.as_object().unwrap();
-        history_search(&DetectionRule::parse("r", body).unwrap(), body, 1_767_225_600_000)
+        history_search(&DetectionRule::parse("r", body).unwrap(), body)
     }
 
     #[test]
     fn a_rule_is_a_search_without_its_exceptions() {
         let found = search(&json!({
             "type": "query", "name": "x", "query": "a: 1", "exceptions": [
-                {"query": "c: 3", "expires": "2026-01-01"}, {"query": "b:2", "language": "lucene", "expires": "2026-01-02"},
+                {"query": "c: 3", "expires": "2026-01-01"}, {"query": "b:2", "language": "lucene"},
             ],
         }));
         let query = json!({"bool": {
-            "filter": [{"kql": {"query": "a: 1"}}], "must_not": [{"query_string": {"query": "b:2"}}],
+            "filter": [{"kql": {"query": "a: 1"}}], "must_not": [
+                {"bool": {"filter": [
+                    {"kql": {"query": "c: 3"}}, {"range": {"@timestamp": {"lt": 1_767_225_600_000_i64, "format": "epoch_millis"}}},
+                ]}},
+                {"query_string": {"query": "b:2"}},
+            ],
         }});
         let count = HistoryCount::Events;
         assert_eq!(found, Ok(HistorySearch { query, count }));

@@ -24,9 +24,9 @@ fn long_text() -> String {
 /// Returns the ids of the events that have an alert of a rule; fails if one has two.
 #[track_caller]
 fn alerted(client: &Client, rule: &str) -> BTreeSet<String> {
-    client.ok("POST", "/.alerts-default/_refresh", &Value::Null);
+    client.ok("POST", "/.alerts-*/_refresh?expand_wildcards=all", &Value::Null);
     let body = json!({"size": 10_000, "query": {"term": {"rule.id": rule}}, "_source": ["firn.alert.event"]});
-    let found = client.ok("POST", "/.alerts-default/_search", &body);
+    let found = client.ok("POST", "/.alerts-*/_search?expand_wildcards=all", &body);
     let hits = found["hits"]["hits"].as_array().unwrap();
     let id = |hit: &Value| {
         hit["_source"]["firn"]["alert"]["event"]["id"]
@@ -189,5 +189,75 @@ fn a_hole_of_a_sigma_rule_stays_with_its_reason() {
         let reason = found[0]["not_filled"].as_str().unwrap_or_default();
         found[0]["filled"] == false && reason.contains("Sigma rule reads records")
     });
+    node.stop().unwrap();
+}
+
+#[test]
+fn holes_from_before_a_kill_are_filled_or_say_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = [
+        ("rules.budget.operator.core_percent", "1"),
+        ("rules.budget.tenant.core_percent", "1"),
+        ("rules.budget.window", "1s"),
+        ("rules.budget.pause", "1s"),
+    ];
+    let node = start_with(folder.path(), &settings);
+    let client = node.client();
+    let mappings =
+        json!({"dynamic": false, "properties": {"@timestamp": {"type": "date"}, "kind": {"type": "keyword"}}});
+    client.ok("PUT", "/logs", &json!({"mappings": mappings}));
+    let query = json!({"bool": {
+        "filter": [{"term": {"kind": "odd"}}], "must_not": [{"regexp": {"pad": format!(".*{SLOW}.*")}}],
+    }});
+    let slow = json!({"type": "query", "name": "Slow", "query": query});
+    client.ok("PUT", "/_firn/rules/slow", &slow);
+    let of_tenant = json!({"type": "query", "name": "Slow", "query": query, "tenant": "alpha"});
+    client.ok("PUT", "/_firn/rules/of-tenant", &of_tenant);
+    client.ok(
+        "PUT",
+        "/_firn/pipelines/web",
+        &json!({"source": {"type": "http"}, "index": "logs"}),
+    );
+    wait_for_rules(client, "web", 2);
+    let long = long_text();
+    let rules = ["slow", "of-tenant"];
+    wait_for("the throttles", || {
+        send(client, "web", &[json!({"kind": "odd", "tenant": "alpha", "pad": long})]);
+        rules
+            .iter()
+            .all(|rule| rule_stats(client, rule)["throttled"] != Value::Null)
+    });
+    let short = json!({"kind": "odd", "tenant": "alpha", "pad": "ab"});
+    send(client, "web", std::slice::from_ref(&short));
+    assert!(alerted(client, "slow").len() < matching(client).len());
+    node.kill9().unwrap();
+
+    // The rules are not throttled by this process.
+    let node = start_with(folder.path(), &settings);
+    let client = node.client();
+    wait_for_rules(client, "web", 2);
+    let holes = |rule: &str| client.get(&format!("/_firn/rules/{rule}/_coverage")).unwrap().json()["holes"].clone();
+    wait_for("the end of all holes, filled", || {
+        send(client, "web", std::slice::from_ref(&short));
+        let found = holes("slow");
+        let found = found.as_array().unwrap();
+        !found.is_empty() && found.iter().all(|hole| hole["filled"] == true)
+    });
+    assert_eq!(alerted(client, "slow"), matching(client));
+    // The index does not say which of its events are of the tenant.
+    wait_for("the reason", || {
+        let found = holes("of-tenant");
+        let reason = found[0]["not_filled"].as_str().unwrap_or_default();
+        assert_ne!(found[0]["filled"], json!(true), "{found}");
+        reason.contains("[logs] does not hold events by tenant")
+    });
+    let run = json!({"index": "logs", "from": "now-1h"});
+    let answer = client.json("POST", "/_firn/rules/of-tenant/_run", &run).unwrap();
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    assert!(
+        answer.text().contains("does not hold events by tenant"),
+        "{}",
+        answer.text()
+    );
     node.stop().unwrap();
 }

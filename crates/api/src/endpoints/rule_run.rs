@@ -8,7 +8,7 @@ use firn_engine::{Error, ErrorKind, RequestContext, Scope};
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::names::IndicesOptions;
 use firn_model::tenant::TenantId;
-use firn_pipeline::rule_history::{RunOutcome, StoredRun};
+use firn_pipeline::rule_history::{RunOutcome, StoredRun, index_without_tenants, reason_without_tenants};
 use firn_query::search::IndexTarget;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     let parsed = Arc::clone(&definition);
     let named = id.clone();
     let rule = blocking::print(move || DetectionRule::parse(&named, &parsed)).await??;
-    let search = history_search(&rule, &definition, edge.now_ms()).map_err(Error::illegal_argument)?;
+    let search = history_search(&rule, &definition).map_err(Error::illegal_argument)?;
     if search.count != HistoryCount::Events {
         let reason = format!("rule [{id}] counts several events: only a pipeline evaluates it");
         return Err(Error::illegal_argument(reason).into());
@@ -91,6 +91,11 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         return Err(Error::illegal_argument("[from] must be before [to]").into());
     }
     let (target, scope) = events_of(&call, &body.index, rule.tenant.as_ref())?;
+    if rule.tenant.is_some()
+        && let Some(index) = index_without_tenants(&metadata, &target.expression)
+    {
+        return Err(Error::illegal_argument(reason_without_tenants(&index)).into());
+    }
     let ctx = RequestContext {
         scope: Arc::new(scope),
         ..call.ctx.clone()

@@ -55,7 +55,7 @@ pub(crate) async fn test(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     }
     let definition = body.rule.clone();
     let rule = blocking::print(move || DetectionRule::parse("_test", &definition)).await??;
-    let search = history_search(&rule, &body.rule, edge.now_ms()).map_err(Error::illegal_argument)?;
+    let search = history_search(&rule, &body.rule).map_err(Error::illegal_argument)?;
     let mut range = json!({"gte": body.from.unwrap_or_else(|| "now-30d".into())});
     range["lt"] = body.to.unwrap_or_else(|| "now".into());
     let query = json!({"bool": {"filter": [search.query, {"range": {"@timestamp": range}}]}});

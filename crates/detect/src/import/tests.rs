@@ -349,6 +349,8 @@ fn index_patterns_select_the_pipelines_of_these_indices() {
         ),
         (json!(["remote:logs-*"]), Value::Null, "no pipeline stores"),
         (json!([]), Value::Null, ""),
+        (json!(["logs-windows", "*"]), Value::Null, ""),
+        (json!(["*", "-logs-*"]), json!(["flow"]), ""),
     ] {
         let (found, reason) = read(patterns.clone(), &pipelines);
         assert_eq!(found, expect, "{patterns}");

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use firn_detect::{DetectionRule, HistoryCount, Mark, history_search};
 use firn_engine::{RequestContext, Scope};
 use firn_model::dates::DateFormat;
-use firn_model::names::IndicesOptions;
+use firn_model::metadata::Metadata;
+use firn_model::names::{IndicesOptions, matches_pattern};
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::IndexTarget;
 use serde_json::Value;
@@ -135,7 +136,7 @@ impl HoleFiller {
             }
             let filled = match &rule {
                 Some(rule) => self.fill(rule).await,
-                None => Ok(Filled::Done),
+                None => self.of_unknown_rule(&id).await,
             };
             match filled {
                 Ok(Filled::Step) => {
@@ -156,6 +157,15 @@ impl HoleFiller {
         Ok(false)
     }
 
+    /// After a start, stored rules are not set yet.
+    async fn of_unknown_rule(&self, id: &str) -> Result<Filled> {
+        let metadata = self.engine.metadata(&RequestContext::new()).await?;
+        Ok(match metadata.detection_rules.by_id.contains_key(id) {
+            true => Filled::Later,
+            false => Filled::Done,
+        })
+    }
+
     fn later(&mut self, id: &str, now_ns: i64) {
         let wait = self.waiting.entry(id.to_owned()).or_default();
         wait.pause_ns = (wait.pause_ns * 2).clamp(AGAIN_AFTER_NS, AGAIN_AFTER_MAX_NS);
@@ -169,7 +179,7 @@ impl HoleFiller {
         let metadata = self.engine.metadata(&RequestContext::new()).await?;
         let query = match metadata.detection_rules.by_id.get(id) {
             None => Err("the rule is a part of a correlation: it reads records as their source wrote them".to_owned()),
-            Some(body) => match history_search(rule, body, (self.clock)() / 1_000_000) {
+            Some(body) => match history_search(rule, body) {
                 Ok(search) if search.count == HistoryCount::Events => Ok(search.query),
                 Ok(_) => Err("the rule counts several events: only a pipeline evaluates it".to_owned()),
                 Err(reason) => Err(reason),
@@ -179,6 +189,11 @@ impl HoleFiller {
         let (mut is_later, mut has_stepped) = (false, false);
         for of_partition in ledger.partitions() {
             let Some(definition) = self.runner.definition(&of_partition.pipeline) else {
+                // After a start, stored pipelines are not set yet.
+                if metadata.event_pipelines.by_id.contains_key(&of_partition.pipeline) {
+                    is_later = true;
+                    continue;
+                }
                 for hole in of_partition.holes().filter(|hole| hole.interval.is_throttled) {
                     let reason = "the pipeline was deleted; run the rule over its indices";
                     unfilled.insert(place_of(&of_partition, &hole), reason.to_owned());
@@ -186,6 +201,14 @@ impl HoleFiller {
                 continue;
             };
             let indices = definition.event_indices().to_vec();
+            let without_tenants = rule
+                .tenant
+                .as_ref()
+                .and_then(|_| index_without_tenants(&metadata, &indices));
+            let query = match without_tenants {
+                Some(index) => Err(reason_without_tenants(&index)),
+                None => query.clone(),
+            };
             for hole in of_partition.holes().filter(|hole| hole.interval.is_throttled) {
                 if ledger.is_filled(&hole, &indices) {
                     continue;
@@ -345,6 +368,25 @@ impl HoleFiller {
             is_certain: true,
         })
     }
+}
+
+/// Returns an index among those of these names that does not hold events by tenant: a run for one tenant cannot read it.
+pub fn index_without_tenants(metadata: &Metadata, names: &[String]) -> Option<String> {
+    let is_named = |name: &str| names.iter().any(|pattern| matches_pattern(pattern, name));
+    let mut indices = metadata.indices.values();
+    let found = indices.find(|index| {
+        let mut aliases = index.aliases.keys();
+        index.settings.tenant_field.is_none()
+            && (is_named(&index.name)
+                || index.data_stream.as_deref().is_some_and(is_named)
+                || aliases.any(|alias| is_named(alias)))
+    });
+    found.map(|index| index.name.clone())
+}
+
+/// Says why a run of the rule of a tenant cannot read an index.
+pub fn reason_without_tenants(index: &str) -> String {
+    format!("the rule is for one tenant, and [{index}] does not hold events by tenant ([index.tenant.field])")
 }
 
 fn place_of(of_partition: &PartitionCoverage, hole: &Hole<'_>) -> HolePlace {

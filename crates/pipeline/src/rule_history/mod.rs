@@ -5,6 +5,6 @@ mod fill;
 mod ledger;
 mod stored_run;
 
-pub use fill::{FillLimits, HoleFiller};
+pub use fill::{FillLimits, HoleFiller, index_without_tenants, reason_without_tenants};
 pub use ledger::{Hole, PartitionCoverage, RuleLedger};
 pub use stored_run::{RunOutcome, RunReport, StoredRun};

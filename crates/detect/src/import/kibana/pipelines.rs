@@ -26,7 +26,9 @@ pub(super) fn of_rule(
         Ok(Vec::new())
     };
     let all = "the events of all pipelines are evaluated, or those of [pipelines] of the definition";
-    if patterns.is_empty() {
+    // Also the pipelines that come later.
+    let is_for_all = included.contains(&"*") && excluded.is_empty();
+    if patterns.is_empty() || is_for_all {
         return Ok(Vec::new());
     }
     let mut is_used = vec![false; included.len()];
