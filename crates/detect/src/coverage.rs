@@ -62,21 +62,30 @@ impl Times {
     }
 }
 
+/// Change that holds.
+struct ValidChange<'c> {
+    change: &'c CoverageChange,
+    /// Times of the events before it, with those of the changes that it replaces.
+    times_before_ms: Option<(i64, i64)>,
+    /// Whether the rule was evaluated before, or is from here on.
+    has_begun: bool,
+}
+
 /// Returns the intervals of a partition since the rule was first evaluated, holes included. `changes` are in the order in which they
 /// were recorded; of two from the same offset the later one holds: the batch of the earlier one is read again. A rule that was evaluated on
 /// such a batch and is not when it is read again has a hole there.
 pub fn intervals(changes: &[CoverageChange]) -> Vec<Interval> {
-    let mut valid: Vec<(&CoverageChange, Option<(i64, i64)>, bool)> = Vec::new();
+    let mut valid: Vec<ValidChange<'_>> = Vec::new();
     let mut has_begun = false;
     for change in changes {
         has_begun |= change.version.is_some();
         let mut times = change.times_before_ms;
-        while let Some((last, of_last, _)) = valid.last()
-            && last.at.offset.is_some()
-            && last.at.offset >= change.at.offset
+        while let Some(last) = valid.last()
+            && last.change.at.offset.is_some()
+            && last.change.at.offset >= change.at.offset
         {
             // Its times are of events before this change, too.
-            times = match (times, *of_last) {
+            times = match (times, last.times_before_ms) {
                 (Some((first, last)), Some((other_first, other_last))) => {
                     Some((first.min(other_first), last.max(other_last)))
                 }
@@ -84,15 +93,20 @@ pub fn intervals(changes: &[CoverageChange]) -> Vec<Interval> {
             };
             valid.pop();
         }
-        valid.push((change, times, has_begun));
+        valid.push(ValidChange {
+            change,
+            times_before_ms: times,
+            has_begun,
+        });
     }
     let mut found: Vec<Interval> = Vec::new();
     let mut of_hole = Times::default();
-    for (change, times_before_ms, has_begun) in valid {
-        of_hole.add(times_before_ms);
+    for valid in valid {
+        let change = valid.change;
+        of_hole.add(valid.times_before_ms);
         match found.last_mut() {
             // A rule that is throttled was evaluated before, maybe on a part of the same batch.
-            None if change.version.is_none() && !change.is_throttled && !has_begun => continue,
+            None if change.version.is_none() && !change.is_throttled && !valid.has_begun => continue,
             Some(last) if last.version == change.version && last.is_throttled == change.is_throttled => continue,
             Some(last) => {
                 last.to = Some(change.at.clone());
