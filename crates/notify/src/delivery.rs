@@ -24,6 +24,8 @@ pub(crate) const SEND_TIME_MAX: Duration = Duration::from_secs(60);
 /// Pause after the first failure, and the longest one.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+/// How long messages are sent before their outcomes are written.
+const WRITE_AFTER: Duration = Duration::from_millis(100);
 /// Failed attempts after which the operator gets an alert.
 const FAILURES_BEFORE_ALERT: u32 = 3;
 /// Pause between two alerts that one channel fails.
@@ -154,13 +156,19 @@ impl ChannelTask {
             self.send(alerts).await?;
             return Ok(Next::Continue);
         }
+        // A write takes longer than most messages. After a crash, those since the last one are sent again, with the same key.
+        let mut written = Instant::now();
         for alert in alerts.into_iter().take(singles) {
             self.send(vec![alert]).await?;
-            self.write_outcomes().await;
+            if written.elapsed() >= WRITE_AFTER {
+                self.write_outcomes().await;
+                written = Instant::now();
+            }
             if self.failures.next_attempt.is_some() || self.is_stopped() {
                 break;
             }
         }
+        self.write_outcomes().await;
         Ok(Next::Continue)
     }
 

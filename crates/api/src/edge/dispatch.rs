@@ -40,7 +40,7 @@ use crate::state::host::HostMeter;
 use crate::state::ingest::Ingest;
 use crate::state::metrics::Metrics;
 use crate::state::partition_claims::PartitionClaims;
-use crate::state::rule_summaries::RuleSummaries;
+use crate::state::rule_definitions::RuleDefinitions;
 use crate::state::tasks::{TaskGuard, Tasks};
 use crate::wire::body;
 use crate::wire::body::{BodyBudget, BodyShare};
@@ -90,7 +90,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         ingest: Ingest::new(config.ingest_threads),
         enrich: EnrichTables::default(),
         partition_claims: PartitionClaims::default(),
-        rule_summaries: RuleSummaries::default(),
+        rule_definitions: RuleDefinitions::default(),
         by_queries: FairSemaphore::new(by_query::BACKGROUND_MAX),
         discovers: Discovers::new(&config.discover),
         config,

@@ -75,7 +75,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     let rules = Arc::clone(&metadata.detection_rules);
     let Some(id) = call.captured("id") else {
         if is_short {
-            let print = move || Reply::ok(&edge.rule_summaries.of_all(rules.by_id.iter()));
+            let print = move || Reply::ok(&edge.rule_definitions.summaries(rules.by_id.iter()));
             return Ok(blocking::print(print).await?);
         }
         // Thousands of rules are megabytes.
@@ -100,23 +100,22 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         Some(budget) => (budget.shares(), budget.throttles()),
         None => (BTreeMap::new(), BTreeMap::new()),
     };
-    // Definitions are read as the pipelines read them.
     let print = move || {
-        let rules = rules.by_id.iter().map(|(id, body)| {
-            let parsed = DetectionRule::parse(id, body);
-            let of_rule = coverage.get(id).cloned().unwrap_or_default();
+        let verdicts = edge.rule_definitions.verdicts(rules.by_id.iter());
+        let rules = verdicts.into_iter().map(|(id, verdict)| {
+            let of_rule = coverage.get(&id).cloned().unwrap_or_default();
             let costs = of_rule.costs.iter();
             let costs: Map<String, Value> = costs.map(|(id, cost)| (id.clone(), print_cost(*cost))).collect();
             let stats = json!({
-                "enabled": parsed.as_ref().is_ok_and(|rule| rule.enabled),
+                "enabled": verdict.is_enabled,
                 "evaluated_by": of_rule.evaluated_by,
                 "unmapped_in": of_rule.unmapped_in,
-                "error": parsed.err().map(|error| error.reason().to_owned()),
-                "cpu": {"core_percent": percent(shares.get(id).copied().unwrap_or(0.0)), "pipelines": costs},
-                "throttled": throttles.get(id).map(print_throttle),
+                "error": verdict.error,
+                "cpu": {"core_percent": percent(shares.get(&id).copied().unwrap_or(0.0)), "pipelines": costs},
+                "throttled": throttles.get(&id).map(print_throttle),
                 "throttled_in": of_rule.throttled_in,
             });
-            (id.clone(), stats)
+            (id, stats)
         });
         Reply::ok(&Value::Object(rules.collect()))
     };

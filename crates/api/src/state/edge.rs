@@ -21,7 +21,7 @@ use crate::state::host::HostMeter;
 use crate::state::ingest::Ingest;
 use crate::state::metrics::Metrics;
 use crate::state::partition_claims::PartitionClaims;
-use crate::state::rule_summaries::RuleSummaries;
+use crate::state::rule_definitions::RuleDefinitions;
 use crate::state::tasks::Tasks;
 use crate::wire::body::{BodyBudget, BodyShare};
 use crate::wire::error::ApiError;
@@ -54,7 +54,7 @@ pub(crate) struct Edge {
     /// Ingest pipelines.
     pub(crate) ingest: Ingest,
     /// What lists show of detection rules.
-    pub(crate) rule_summaries: RuleSummaries,
+    pub(crate) rule_definitions: RuleDefinitions,
     /// Running and retained runs of `_firn/discover`.
     pub(crate) discovers: Arc<Discovers>,
     pub(crate) gate: Gate,

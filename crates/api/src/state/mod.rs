@@ -20,6 +20,6 @@ pub(crate) mod partition_claims;
 pub(crate) mod quotas;
 pub(crate) mod request_record;
 pub(crate) mod retained;
-pub(crate) mod rule_summaries;
+pub(crate) mod rule_definitions;
 pub(crate) mod tasks;
 pub(crate) mod tls;

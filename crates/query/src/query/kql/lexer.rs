@@ -310,9 +310,12 @@ fn escape(pattern: &Pattern, separates: impl Fn(char, bool) -> bool) -> String {
                 word_starts = false;
                 continue;
             }
-            let is_keyword = || match part[index..].split_once(|next| separates(next, false)) {
-                Some((word, _)) => keyword(word).is_some(),
-                None => number == last_part && keyword(&part[index..]).is_some(),
+            let is_keyword = || {
+                let mut after = part[index..].char_indices().map(|(at, next)| (index + at, next));
+                match after.find(|(at, next)| separates(*next, *at == last)) {
+                    Some((end, _)) => keyword(&part[index..end]).is_some(),
+                    None => number == last_part && keyword(&part[index..]).is_some(),
+                }
             };
             if word_starts && is_keyword() || SPECIAL.contains(character) {
                 escaped.push('\\');

@@ -404,6 +404,14 @@ fn scraps() -> impl Strategy<Value = String> {
     prop::collection::vec(scrap, 0..16).prop_map(|scraps| scraps.concat())
 }
 
+#[test]
+fn an_escaped_keyword_before_a_star_is_printed_as_text() {
+    for text in ["\\not *", "a \\or *", "\\and", "x: (\\not *)", "\\not  \\or"] {
+        let node = parse(text).unwrap();
+        assert_eq!(parse(&node.print()), Ok(node.clone()), "{text}: {}", node.print());
+    }
+}
+
 proptest! {
     #[test]
     fn printed_trees_parse_back(node in node()) {
