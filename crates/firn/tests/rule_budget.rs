@@ -254,6 +254,14 @@ fn holes_from_before_a_kill_are_filled_or_say_why_not() {
     let run = json!({"index": "logs", "from": "now-1h"});
     let answer = client.json("POST", "/_firn/rules/of-tenant/_run", &run).unwrap();
     assert_eq!(answer.status, 400, "{}", answer.text());
+    // A wildcard does not stand for firn's own indices.
+    let run = json!({"index": "*", "from": "now-1h"});
+    let of_all = client.json("POST", "/_firn/rules/of-tenant/_run", &run).unwrap();
+    assert!(
+        of_all.text().contains("[logs] does not hold events by tenant"),
+        "{}",
+        of_all.text()
+    );
     assert!(
         answer.text().contains("does not hold events by tenant"),
         "{}",

@@ -372,7 +372,17 @@ impl HoleFiller {
 
 /// Returns an index among those of these names that does not hold events by tenant: a run for one tenant cannot read it.
 pub fn index_without_tenants(metadata: &Metadata, names: &[String]) -> Option<String> {
-    let is_named = |name: &str| names.iter().any(|pattern| matches_pattern(pattern, name));
+    let is_excluded = |name: &str| {
+        let mut excluded = names.iter().filter_map(|pattern| pattern.strip_prefix('-'));
+        excluded.any(|pattern| matches_pattern(pattern, name))
+    };
+    // Wildcards stand for no hidden index.
+    let is_named = |name: &str| {
+        let mut included = names
+            .iter()
+            .filter(|pattern| !name.starts_with('.') || pattern.starts_with('.') || !pattern.contains('*'));
+        included.any(|pattern| matches_pattern(pattern, name)) && !is_excluded(name)
+    };
     let mut indices = metadata.indices.values();
     let found = indices.find(|index| {
         let mut aliases = index.aliases.keys();
