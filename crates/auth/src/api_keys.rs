@@ -26,7 +26,7 @@ use crate::roles::{self, Grants, RoleDescriptor};
 use crate::users;
 
 /// Time for which invalidated and expired keys stay listed, as in Elasticsearch.
-const KEPT_AFTER_END_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+const RETAINED_AFTER_END_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Maximum number of keys: all of them are in memory, and in the file that every change replaces (some 400 bytes each).
 const ROOM: EntityLimit = EntityLimit {
     what: "API key",
@@ -169,7 +169,10 @@ impl Control {
             if let Some(expires_ms) = expires_ms_max {
                 // A derived key expires no later than the key that creates it.
                 let rest_ms = u64::try_from(expires_ms.saturating_sub(now_ms)).unwrap_or(0);
-                new.expires_in_ms = Some(new.expires_in_ms.map_or(rest_ms, |asked_ms| asked_ms.min(rest_ms)));
+                new.expires_in_ms = Some(
+                    new.expires_in_ms
+                        .map_or(rest_ms, |requested_ms| requested_ms.min(rest_ms)),
+                );
             }
             state.check_tenant(tenant.as_ref())?;
             // Keys that ended long ago are already removed; all other keys are stored, so they count.
@@ -341,7 +344,7 @@ impl ApiKey {
     /// Returns whether the key ended so long ago that it can be removed.
     pub(crate) fn is_over(&self, now_ms: i64) -> bool {
         let ended = self.invalidated_ms.into_iter().chain(self.expires_ms).min();
-        ended.is_some_and(|ended| ended.saturating_add(KEPT_AFTER_END_MS) < now_ms)
+        ended.is_some_and(|ended| ended.saturating_add(RETAINED_AFTER_END_MS) < now_ms)
     }
 }
 
@@ -459,7 +462,7 @@ mod tests {
     fn a_key_ends() {
         let key = created(Some(500)).key;
         assert!(key.is_active(1499) && !key.is_active(1500));
-        assert!(!key.is_over(1500 + KEPT_AFTER_END_MS) && key.is_over(1501 + KEPT_AFTER_END_MS));
+        assert!(!key.is_over(1500 + RETAINED_AFTER_END_MS) && key.is_over(1501 + RETAINED_AFTER_END_MS));
         let ended = key.invalidated(1200);
         assert!(!ended.is_active(1200) && key.is_active(1200));
         assert_eq!(ended.invalidated(1300).invalidated_ms, Some(1200));

@@ -180,7 +180,7 @@ impl Identity {
     fn meant_by(&self, privilege: Privilege) -> Privilege {
         match privilege {
             Privilege::ManageOwnIndex if self.tenant.is_none() => Privilege::Manage,
-            asked => asked,
+            other => other,
         }
     }
 

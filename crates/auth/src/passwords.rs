@@ -62,12 +62,12 @@ mod tests {
 
     #[test]
     fn a_hash_stands_for_one_password() {
-        let kept = hash("correct horse", [7; 16]).unwrap();
-        assert!(kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{kept}");
-        assert!(matches("correct horse", &kept));
-        assert!(!matches("correct house", &kept));
+        let stored = hash("correct horse", [7; 16]).unwrap();
+        assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{stored}");
+        assert!(matches("correct horse", &stored));
+        assert!(!matches("correct house", &stored));
         assert!(!matches("correct horse", "not a hash"));
-        assert_ne!(kept, hash("correct horse", [8; 16]).unwrap());
+        assert_ne!(stored, hash("correct horse", [8; 16]).unwrap());
     }
 
     #[test]

@@ -68,9 +68,9 @@ impl Work {
 
     /// Counts the shards and hits of a search.
     pub fn add_search(&self, response: &SearchResponse) {
-        let asked = response.shards.successful.saturating_sub(response.shards.skipped);
+        let searched = response.shards.successful.saturating_sub(response.shards.skipped);
         let failed = response.shards.failures.len() as u64;
-        self.shards.fetch_add(u64::from(asked) + failed, Ordering::Relaxed);
+        self.shards.fetch_add(u64::from(searched) + failed, Ordering::Relaxed);
         let hits = response.total.map_or(response.hits.len() as u64, |total| total.value);
         self.hits.fetch_add(hits, Ordering::Relaxed);
     }

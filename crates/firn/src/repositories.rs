@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_is_told_as_prometheus_text() {
+    fn requests_are_counted_in_prometheus_metrics() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut config = StoresConfig::new(1);
         config.path_repo = vec![folder.path().to_owned()];

@@ -128,8 +128,8 @@ fn a_channel_that_fails_is_tried_again_and_what_is_refused_can_be_resent() {
         "{delivery}"
     );
     wait_for("the operator's message", || !operator.messages().is_empty());
-    let told = &operator.messages()[0].body;
-    assert_eq!(told["alerts"][0]["rule"]["id"], "firn-channel-failing", "{told}");
+    let message = &operator.messages()[0].body;
+    assert_eq!(message["alerts"][0]["rule"]["id"], "firn-channel-failing", "{message}");
     let stats = channel_stats(client);
     assert_eq!(
         (&stats["hook"]["delivered"], &stats["hook"]["failed"]),

@@ -19,10 +19,10 @@ fn start(folder: &Path, settings: &[(&str, String)]) -> Node {
     Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &options).unwrap()
 }
 
-/// Indexes events with `n` from 0, every third of them with `kept`.
+/// Indexes events with `n` from 0, every third of them with `retained`.
 fn fill(client: &Client, index: &str, count: u64) {
     let lines: String = (0..count)
-        .map(|n| format!("{{\"index\":{{}}}}\n{{\"n\":{n},\"kept\":{}}}\n", n % 3 == 0))
+        .map(|n| format!("{{\"index\":{{}}}}\n{{\"n\":{n},\"retained\":{}}}\n", n % 3 == 0))
         .collect();
     let answer = client
         .bulk(&format!("/{index}/_bulk?refresh=true"), lines.as_bytes())
@@ -35,8 +35,8 @@ fn count(client: &Client, index: &str, query: &Value) -> u64 {
     answer["count"].as_u64().unwrap()
 }
 
-fn kept(yes: bool) -> Value {
-    json!({"term": {"kept": yes}})
+fn retained(yes: bool) -> Value {
+    json!({"term": {"retained": yes}})
 }
 
 fn wait_until(what: &str, done: impl Fn() -> bool) {
@@ -66,7 +66,7 @@ fn after_kill_9_asking_again_deletes_the_rest() {
     let count_all = 9000;
     fill(node.client(), "killed", count_all);
     let path = "/killed/_delete_by_query?scroll_size=20&wait_for_completion=false&slices=auto";
-    node.client().ok("POST", path, &json!({"query": kept(false)}));
+    node.client().ok("POST", path, &json!({"query": retained(false)}));
     let deleted = || {
         running(node.client())
             .first()
@@ -79,23 +79,23 @@ fn after_kill_9_asking_again_deletes_the_rest() {
     let node = start(folder.path(), &[]);
     let client = node.client();
     client.ok("POST", "/killed/_refresh", &Value::Null);
-    let left = count(client, "killed", &kept(false));
+    let left = count(client, "killed", &retained(false));
     assert!(left <= 6000 - 200, "what was counted as deleted came back: {left}");
     assert!(left > 0, "it was done before it was killed");
-    assert_eq!(count(client, "killed", &kept(true)), 3000);
+    assert_eq!(count(client, "killed", &retained(true)), 3000);
     assert!(running(client).is_empty());
     let again = client.ok(
         "POST",
         "/killed/_delete_by_query?refresh=true",
-        &json!({"query": kept(false)}),
+        &json!({"query": retained(false)}),
     );
     assert_eq!(
         (&again["deleted"], &again["version_conflicts"]),
         (&json!(left), &json!(0)),
         "{again}"
     );
-    assert_eq!(count(client, "killed", &kept(false)), 0);
-    assert_eq!(count(client, "killed", &kept(true)), 3000);
+    assert_eq!(count(client, "killed", &retained(false)), 0);
+    assert_eq!(count(client, "killed", &retained(true)), 3000);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn it_ends_with_a_client_that_goes_away() {
     let node = start(folder.path(), &[]);
     let client = node.client();
     fill(client, "left", 300);
-    let body = json!({"query": kept(false)}).to_string();
+    let body = json!({"query": retained(false)}).to_string();
     let mut stream = TcpStream::connect(("127.0.0.1", node.port())).unwrap();
     let head = format!(
         "POST /left/_delete_by_query?scroll_size=10&requests_per_second=20 HTTP/1.1\r\nhost: firn\r\ncontent-type: \
@@ -123,11 +123,11 @@ fn it_ends_with_a_client_that_goes_away() {
     drop(stream);
     wait_until("it ends", || running(client).is_empty() && open_contexts(client) == 0);
     client.ok("POST", "/left/_refresh", &Value::Null);
-    let left = count(client, "left", &kept(false));
+    let left = count(client, "left", &retained(false));
     assert!(0 < left && left < 200, "{left}");
     std::thread::sleep(Duration::from_millis(700));
     client.ok("POST", "/left/_refresh", &Value::Null);
-    assert_eq!(count(client, "left", &kept(false)), left);
+    assert_eq!(count(client, "left", &retained(false)), left);
 }
 
 #[test]
@@ -178,18 +178,18 @@ fn pages_and_batches_miss_nothing() {
     // Fewer than the maximum of one search: several searches.
     let (status, answer) = delete(
         "scroll_size=300",
-        &json!({"query": kept(true), "sort": [{"n": "desc"}]}),
+        &json!({"query": retained(true), "sort": [{"n": "desc"}]}),
     );
     assert_eq!(
         (status, &answer["deleted"], &answer["total"]),
         (200, &json!(2000), &json!(2000)),
         "{answer}"
     );
-    assert_eq!(count(client, "paged", &kept(true)), 0);
+    assert_eq!(count(client, "paged", &retained(true)), 0);
     // More than the maximum of one search.
-    let (status, answer) = delete("scroll_size=701", &json!({"query": kept(false)}));
+    let (status, answer) = delete("scroll_size=701", &json!({"query": retained(false)}));
     assert_eq!(status, 400, "{answer}");
-    let (_, answer) = delete("max_docs=1001&scroll_size=100", &json!({"query": kept(false)}));
+    let (_, answer) = delete("max_docs=1001&scroll_size=100", &json!({"query": retained(false)}));
     assert_eq!(
         (&answer["deleted"], &answer["batches"]),
         (&json!(1001), &json!(11)),
@@ -220,7 +220,7 @@ fn what_is_mounted_is_not_deleted() {
         let body = json!({"index": "mounted", "renamed_index": storage});
         client.ok("POST", &path, &body);
         let path = format!("/{storage}/_delete_by_query?conflicts=proceed");
-        let answer = client.json("POST", &path, &json!({"query": kept(false)})).unwrap();
+        let answer = client.json("POST", &path, &json!({"query": retained(false)})).unwrap();
         assert_eq!(answer.status, 403, "{}", answer.text());
         let answer = answer.json();
         assert_eq!(
@@ -232,7 +232,7 @@ fn what_is_mounted_is_not_deleted() {
             answer["failures"][0]["cause"]["type"], "cluster_block_exception",
             "{answer}"
         );
-        assert_eq!(count(client, storage, &kept(false)), 20);
+        assert_eq!(count(client, storage, &retained(false)), 20);
     }
 }
 
@@ -267,7 +267,7 @@ fn it_takes_reading_and_writing() {
     let some = client_of("some", &grants);
     let readers = client_of("readers", &json!([{"names": ["*"], "privileges": ["read"]}]));
     let writers = client_of("writers", &json!([{"names": ["*"], "privileges": ["write"]}]));
-    let query = json!({"query": kept(true)});
+    let query = json!({"query": retained(true)});
     for (client, path) in [
         (&readers, "/both/_delete_by_query"),
         (&writers, "/both/_delete_by_query"),
@@ -287,14 +287,14 @@ fn it_takes_reading_and_writing() {
         "{answer}"
     );
     for (index, left) in [("both", 0), ("read-only", 2), ("write-only", 2)] {
-        assert_eq!(count(&operator, index, &kept(true)), left, "{index}");
+        assert_eq!(count(&operator, index, &retained(true)), left, "{index}");
     }
     // A caller with rights on the alias only gets an error about the index behind it.
     let named = client_of("named", &json!([{"names": ["named"], "privileges": ["read", "write"]}]));
     let answer = named
-        .json("POST", "/named/_delete_by_query", &json!({"query": kept(false)}))
+        .json("POST", "/named/_delete_by_query", &json!({"query": retained(false)}))
         .unwrap();
-    let left = count(&operator, "both", &kept(false));
+    let left = count(&operator, "both", &retained(false));
     let deleted = answer.json()["deleted"].as_u64().unwrap_or(0);
     assert_eq!(left + deleted, 4, "{}", answer.text());
     assert!(answer.status == 200 || deleted == 0, "{}", answer.text());

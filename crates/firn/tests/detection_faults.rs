@@ -226,9 +226,9 @@ fn no_alert_is_lost_and_none_comes_twice_through_kills() {
         .filter(|(id, _)| !found.contains_key(id))
         .collect();
     for (id, place) in &unseen {
-        let is_told = holes.iter().any(|(from, to)| (from..to).contains(&place));
+        let is_in_hole = holes.iter().any(|(from, to)| (from..to).contains(&place));
         assert!(
-            is_told,
+            is_in_hole,
             "the event {id} at {place} has no alert, and is in no hole of {holes:?}"
         );
     }

@@ -109,9 +109,9 @@ fn syslog_comes_by_udp_and_tcp_and_is_mapped() {
     node.stop().unwrap();
 }
 
-/// A sender that were told that the pipeline is missing would drop its events.
+/// A sender that got 404 instead would drop its events.
 #[test]
-fn a_sender_is_told_to_come_again_while_a_definition_changes() {
+fn a_sender_gets_status_503_while_a_definition_changes() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path());
     let client = node.client();

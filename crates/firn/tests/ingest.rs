@@ -334,7 +334,7 @@ fn a_server_that_refuses_us_stops_the_run() {
 }
 
 #[test]
-fn reads_standard_input_and_sends_what_was_asked_for() {
+fn reads_standard_input_and_sends_the_requested_options() {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let inner = Arc::clone(&seen);
     let address = serve(move |request| {

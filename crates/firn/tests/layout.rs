@@ -135,7 +135,7 @@ fn check_advice(node: &Node) {
 }
 
 #[test]
-fn layouts_are_loaded_asked_and_found_again() {
+fn layouts_are_loaded_queried_and_found_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = node(&folder.path().join("first"));
     let other = node(&folder.path().join("other"));

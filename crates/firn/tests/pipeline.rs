@@ -26,7 +26,7 @@ fn events(output: &Output) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn lines_are_mapped_and_others_told() {
+fn lines_are_mapped_and_failures_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("fw.cef");
     let path = file.to_str().expect("UTF-8");

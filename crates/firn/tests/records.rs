@@ -143,7 +143,7 @@ fn changes_are_in_the_audit_log_and_reading_is_not() {
 }
 
 #[test]
-fn the_streams_are_hidden_kept_by_time_and_written_to_the_end() {
+fn the_streams_are_hidden_have_a_retention_and_are_flushed_at_shutdown() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), BOTH);
     bulk(node.client(), 1);

@@ -184,8 +184,8 @@ fn keys_of_a_tenant_live_through_kill_and_end_when_they_should() {
     operator.ok("PUT", "/there", &Value::Null);
     let there = by(&long).send("DELETE", "/there", None, b"").unwrap();
     let nowhere = by(&long).send("DELETE", "/nowhere", None, b"").unwrap();
-    let told = there.text().replace("[there]", "[nowhere]");
-    assert_eq!((there.status, told), (403, nowhere.text()));
+    let body = there.text().replace("[there]", "[nowhere]");
+    assert_eq!((there.status, body), (403, nowhere.text()));
     node.stop().unwrap();
 }
 
@@ -207,18 +207,18 @@ fn guessing_gets_slow_and_blocks_no_other_client() {
         started.elapsed()
     );
     // Another client guesses over many connections at once: some wait, few at a time, and the rest is refused.
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     for number in 0..48 {
         let client = node.client().authorized(basic("elastic", &format!("flood {number}")));
-        let tell = tell.clone();
+        let sender = sender.clone();
         std::thread::spawn(move || {
-            let _ = client.get("/").map(|answer| tell.send(answer));
+            let _ = client.get("/").map(|answer| sender.send(answer));
         });
     }
     // Sixteen can wait, with growing delays; a slow machine may accept a few more, one after the other.
     let mut sent_away = 0;
     while sent_away < 48 - 2 * 16 {
-        let answer = told.recv_timeout(Duration::from_secs(60)).expect("sent away");
+        let answer = receiver.recv_timeout(Duration::from_secs(60)).expect("sent away");
         if answer.status == 429 {
             assert!(answer.headers.contains(&("retry-after".to_owned(), "10".to_owned())));
             sent_away += 1;

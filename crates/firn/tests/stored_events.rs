@@ -359,7 +359,7 @@ fn a_run_raises_the_alerts_that_no_pipeline_raised_and_each_once() {
 }
 
 #[test]
-fn a_hole_of_a_rule_is_told_by_offsets_and_filled_by_a_run() {
+fn a_hole_of_a_rule_is_reported_by_offsets_and_filled_by_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let mut node = start(folder.path());
     let client = node.client();

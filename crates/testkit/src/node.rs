@@ -54,7 +54,7 @@ impl Node {
     /// Like [`Node::start`], but waits only until the node answers: shards with a long write-ahead log are still
     /// opening.
     pub fn start_recovering(binary: &Path, folder: &Path, options: &NodeOptions) -> Result<Self> {
-        Self::start_asked_by(binary, folder, options, |port| {
+        Self::start_on_free_port(binary, folder, options, |port| {
             Ok(Client::new(format!("http://127.0.0.1:{port}")))
         })
     }
@@ -66,12 +66,12 @@ impl Node {
         options: &NodeOptions,
         certificate: &[u8],
     ) -> Result<Self> {
-        Self::start_asked_by(binary, folder, options, |port| {
+        Self::start_on_free_port(binary, folder, options, |port| {
             Client::trusting(format!("https://127.0.0.1:{port}"), certificate)
         })
     }
 
-    fn start_asked_by(
+    fn start_on_free_port(
         binary: &Path,
         folder: &Path,
         options: &NodeOptions,

@@ -1,11 +1,11 @@
 //! Banned words and names, each with the standard term to use instead.
 //!
 //! docs/glossary.md has the terms. A banned word may stand in no name, comment, text or page; parts of identifiers count, so
-//! they are found in `snake_case` and `CamelCase`, too.
+//! they are found in `snake_case` and `CamelCase`, too. A banned name is an English verb that comments and texts may use.
 
 use std::collections::BTreeMap;
 
-use crate::sources::{Source, is_word};
+use crate::sources::{Source, code_only, is_word};
 
 /// Words of no technical meaning.
 const WORDS: &[(&str, &str)] = &[
@@ -18,6 +18,13 @@ const WORDS: &[(&str, &str)] = &[
     ("whatever", "any value, any error: name it"),
     ("his", "the tenant's, the user's, their"),
     ("him", "the user, them"),
+];
+
+/// Parts of identifiers that say nothing about the value; comments and strings may have them.
+const NAMES: &[(&str, &str)] = &[
+    ("asked", "request, params, requested, query"),
+    ("kept", "retained, stored, remaining, cached"),
+    ("told", "response, body, reported, stats"),
 ];
 
 /// Names of types, each by the term that replaces it.
@@ -85,6 +92,24 @@ pub(crate) fn check(sources: &[Source]) -> Vec<String> {
                 }
             }
         }
+        if source.is_rust() {
+            violations.extend(banned_names(source));
+        }
+    }
+    violations
+}
+
+/// Identifiers in the code of a Rust file that have a part of [`NAMES`].
+fn banned_names(source: &Source) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (number, line) in code_only(&source.text).lines().enumerate() {
+        for identifier in identifiers(line) {
+            let parts = parts(identifier);
+            for (_, instead) in NAMES.iter().filter(|(name, _)| parts.iter().any(|part| part == name)) {
+                let place = format_args!("{}:{}", source.name, number + 1);
+                violations.push(format!("{place}: `{identifier}`; name the value, such as: {instead}"));
+            }
+        }
     }
     violations
 }
@@ -125,5 +150,20 @@ mod tests {
         let found = check(&[Source { name, text }]);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("crates/x/src/a.rs:1: ") && found[1].starts_with("crates/x/src/a.rs:2: "));
+    }
+
+    #[test]
+    fn banned_names_are_found_in_code_alone() {
+        let text =
+            "/* Records are kept\nas told. */\nlet is_kept = \"asked\"; // told\nstruct ToldAgain;\nlet skept = 1;\n";
+        let check = |name: &str| {
+            let (name, text) = (name.to_owned(), text.to_owned());
+            check(&[Source { name, text }])
+        };
+        let found = check("crates/x/src/a.rs");
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("crates/x/src/a.rs:3: `is_kept`; "), "{found:?}");
+        assert!(found[1].starts_with("crates/x/src/a.rs:4: `ToldAgain`; "), "{found:?}");
+        assert_eq!(check("docs/a.md"), Vec::<String>::new());
     }
 }

@@ -231,14 +231,14 @@ impl Client {
 
     /// Returns whether `HEAD path` has the response 200.
     pub fn exists(&self, path: &str) -> anyhow::Result<bool> {
-        match self.exists_if_told(path)? {
+        match self.exists_if_allowed(path)? {
             Some(exists) => Ok(exists),
             None => bail!("HEAD {}{path}: status 403", self.base),
         }
     }
 
     /// As [`Client::exists`]; `None`: the server refused the request (403).
-    pub(crate) fn exists_if_told(&self, path: &str) -> anyhow::Result<Option<bool>> {
+    pub(crate) fn exists_if_allowed(&self, path: &str) -> anyhow::Result<Option<bool>> {
         match self.send("HEAD", path, None) {
             Ok(answer) if answer.status == 200 => Ok(Some(true)),
             Ok(answer) if answer.status == 404 => Ok(Some(false)),

@@ -31,7 +31,7 @@ pub(crate) struct Recording {
     timings: Arc<Timings>,
     viewed: Arc<Viewed>,
     /// `None`: there is no recorder.
-    kept: Option<(Arc<dyn Recorder>, RequestRecord)>,
+    record: Option<(Arc<dyn Recorder>, RequestRecord)>,
 }
 
 impl Recording {
@@ -71,7 +71,7 @@ impl Recording {
             work: Arc::default(),
             timings: Arc::default(),
             viewed: Arc::default(),
-            kept: edge.config.recorder.as_ref().map(begin),
+            record: edge.config.recorder.as_ref().map(begin),
         }
     }
 
@@ -157,7 +157,7 @@ impl Recording {
     }
 
     fn note(&mut self, note: impl FnOnce(&mut RequestRecord)) {
-        if let Some((_, record)) = &mut self.kept {
+        if let Some((_, record)) = &mut self.record {
             note(record);
         }
     }
@@ -165,7 +165,7 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        if let Some((recorder, mut record)) = self.kept.take() {
+        if let Some((recorder, mut record)) = self.record.take() {
             record.took = self.started.elapsed();
             record.work = self.work.done();
             record.stages = self.timings.take();

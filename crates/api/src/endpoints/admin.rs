@@ -53,12 +53,12 @@ pub(crate) async fn clear_cache(edge: Arc<Edge>, call: Call) -> Result<Reply, Ap
     for name in ["fielddata", "query", "file"] {
         others_only |= params.bool(name, false)?;
     }
-    let asked = params.flag("request")?;
+    let request_cache = params.flag("request")?;
     let mut target = call.target(hidden_too())?;
     if let Some(names) = params.list("index").filter(|_| target.expression.is_empty()) {
         target.expression = names;
     }
-    let outcome = match asked.unwrap_or(!others_only) {
+    let outcome = match request_cache.unwrap_or(!others_only) {
         true => edge.engine.clear_cache(&call.ctx, target).await?,
         // Clearing a cache that does not exist only checks the target and the rights of the caller.
         false => untouched(&edge, &call, target).await?,

@@ -88,14 +88,14 @@ pub(crate) async fn mget(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         };
         edge.engine.refresh(&call.ctx, target).await?;
     }
-    let asked: Vec<(String, String)> = requests
+    let document_ids: Vec<(String, String)> = requests
         .iter()
         .map(|request| (request.index.clone(), request.id.clone()))
         .collect();
     let results = edge.engine.get(&call.ctx, requests).await?;
     let metadata = edge.metadata(&call).await?;
     let mut output = b"{\"docs\":[".to_vec();
-    for (number, ((result, filter), (index, id))) in results.iter().zip(&filters).zip(&asked).enumerate() {
+    for (number, ((result, filter), (index, id))) in results.iter().zip(&filters).zip(&document_ids).enumerate() {
         if number > 0 {
             output.push(b',');
         }

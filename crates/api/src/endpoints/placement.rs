@@ -46,11 +46,11 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 
 /// `POST /_firn/placement/_propose`: computes a placement table and changes nothing.
 pub(crate) async fn propose_placement(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let mut asked = PlacementRequest::read(call.object()?)?;
-    asked.refuse_rest()?;
-    let measured = Measured::of(&edge, &call, &asked).await?;
+    let mut request = PlacementRequest::read(call.object()?)?;
+    request.refuse_rest()?;
+    let measured = Measured::of(&edge, &call, &request).await?;
     let proposal = measured.propose();
-    Ok(Reply::ok(&measured.print(&proposal, asked.size)))
+    Ok(Reply::ok(&measured.print(&proposal, request.size)))
 }
 
 /// `POST /_firn/placement/_apply`: stores the current proposal, or the table in the body.
@@ -62,9 +62,9 @@ pub(crate) async fn apply(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         store(&edge, &call, Some(placement)).await?;
         return Ok(Reply::ok(&answer));
     }
-    let mut asked = PlacementRequest::read(body)?;
-    asked.refuse_rest()?;
-    let proposal = Measured::of(&edge, &call, &asked).await?.propose();
+    let mut request = PlacementRequest::read(body)?;
+    request.refuse_rest()?;
+    let proposal = Measured::of(&edge, &call, &request).await?.propose();
     let answer = applied(&proposal.placement);
     store(&edge, &call, Some(proposal.placement)).await?;
     Ok(Reply::ok(&answer))
@@ -133,9 +133,9 @@ struct Measured {
 }
 
 impl Measured {
-    async fn of(edge: &Edge, call: &Call, asked: &PlacementRequest) -> Result<Self, ApiError> {
+    async fn of(edge: &Edge, call: &Call, request: &PlacementRequest) -> Result<Self, ApiError> {
         let metadata = edge.metadata(call).await?;
-        let number_of_shards = match asked.number_of_shards {
+        let number_of_shards = match request.number_of_shards {
             Some(number) => number,
             None => usual_shards(&metadata)?,
         };
@@ -145,7 +145,7 @@ impl Measured {
             .filter(|usage| usage.events > 0 || usage.stored_bytes > 0)
             .map(volume_of)
             .collect();
-        if let Some(horizon_ms) = asked.horizon_ms {
+        if let Some(horizon_ms) = request.horizon_ms {
             let recent = horizon::events_since(edge, call, &metadata, horizon_ms).await?;
             horizon::narrow(&mut volumes, &recent);
         }

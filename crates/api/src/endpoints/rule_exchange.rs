@@ -40,7 +40,7 @@ pub(crate) async fn import(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     }
     let text = String::from_utf8(body.to_vec()).map_err(|_| Error::parsing("the rules are not UTF-8"))?;
     let is_ndjson = call.content_format == Some(Format::Ndjson);
-    // Kibana refuses rules that exist, unless it is told to replace them; Sigma rules are files that are imported again and again.
+    // Kibana does not overwrite existing rules by default; Sigma rules are files that are imported again and again.
     let overwrite = call.params.bool("overwrite", !is_ndjson)?;
     let mut options = options(&edge, &call)?;
     options.pipelines = pipelines(&edge, &call).await?;

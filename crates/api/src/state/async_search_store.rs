@@ -34,7 +34,7 @@ pub(crate) struct Search {
 #[derive(Default)]
 struct State {
     /// The search stays available under its id, so its size counts against the limits.
-    is_kept: bool,
+    is_retained: bool,
     outcome: Option<Arc<Completed>>,
     held: Option<FairPermit<Option<TenantId>>>,
 }
@@ -88,10 +88,10 @@ impl Answers<Search> {
     /// Retains a search until it is deleted or expires; from now on its answer must fit the limits.
     pub(crate) fn keep(&self, search: &AsyncSearch, now_ms: i64) {
         let mut state = lock(&search.answer.state);
-        if state.is_kept {
+        if state.is_retained {
             return;
         }
-        state.is_kept = true;
+        state.is_retained = true;
         if let Some(done) = state.outcome.take() {
             self.store(search, &mut state, done, now_ms);
         }
@@ -101,7 +101,7 @@ impl Answers<Search> {
     pub(crate) fn complete(&self, search: &AsyncSearch, now_ms: i64, result: Result<SearchResponse, ApiError>) {
         let done = Arc::new(Completed { at_ms: now_ms, result });
         let mut state = lock(&search.answer.state);
-        match state.is_kept {
+        match state.is_retained {
             true => self.store(search, &mut state, done, now_ms),
             false => state.outcome = Some(done),
         }
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn stored_results_must_fit_the_limits() {
         let searches = searches(10, 5000, 3000);
-        let kept = |words| {
+        let store = |words| {
             let search = open(&searches, tenant("a")).unwrap();
             searches.keep(&search, 1);
             searches.complete(&search, 2, Ok(answer(words)));
@@ -252,13 +252,13 @@ mod tests {
             let done = search.completed().unwrap();
             done.result.as_ref().err().map(|error| format!("{error:?}"))
         };
-        let first = kept(2000);
+        let first = store(2000);
         assert_eq!(reason(&first), None);
-        let large = reason(&kept(4000)).unwrap();
+        let large = reason(&store(4000)).unwrap();
         assert!(large.contains("larger than [3000] bytes"), "{large}");
-        let _second = kept(2000);
+        let _second = store(2000);
         // References to both remain in use.
-        let full = reason(&kept(2000)).unwrap();
+        let full = reason(&store(2000)).unwrap();
         assert!(full.contains("search.max_async_search_memory"), "{full}");
         // A waiting client gets an answer of any size; the size limit applies once the result is to be retained.
         let search = open(&searches, tenant("a")).unwrap();
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn the_oldest_makes_room_for_what_ends() {
         let searches = searches(3, 5000, 3000);
-        let kept = |words| {
+        let store = |words| {
             let search = open(&searches, tenant("a")).unwrap();
             searches.keep(&search, 1);
             searches.complete(&search, 2, Ok(answer(words)));
@@ -279,13 +279,13 @@ mod tests {
             search.id.clone()
         };
         let is_there = |id: &String| searches.find(&tenant("a"), id, 3).is_ok();
-        let ids: Vec<String> = (0..3).map(|_| kept(2000)).collect();
+        let ids: Vec<String> = (0..3).map(|_| store(2000)).collect();
         assert_eq!(
             ids.iter().map(is_there).collect::<Vec<_>>(),
             [false, true, true],
             "bytes"
         );
-        let small: Vec<String> = (0..10).map(|_| kept(1)).collect();
+        let small: Vec<String> = (0..10).map(|_| store(1)).collect();
         let left = small.iter().filter(|id| is_there(id)).count();
         assert_eq!(left, 3, "number");
         assert!(is_there(&small[9]) && !ids.iter().any(is_there));

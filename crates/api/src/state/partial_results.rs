@@ -210,10 +210,10 @@ mod tests {
     #[test]
     fn retained_answers_make_room_for_growing_ones() {
         let shares = FairSemaphore::new(10);
-        let kept = Mutex::new(vec![shares.take(None, 4).unwrap(), shares.take(None, 4).unwrap()]);
+        let retained = Mutex::new(vec![shares.take(None, 4).unwrap(), shares.take(None, 4).unwrap()]);
         let board = ResultBoard::new(shares.open(None), move |bytes| {
             assert_eq!(bytes, 8);
-            kept.lock().unwrap().pop().is_some()
+            retained.lock().unwrap().pop().is_some()
         });
         board.post(ResultKey::Result(0), news("12345678")).unwrap();
         assert_eq!((shares.held(), board.bytes()), (8, 8));

@@ -17,7 +17,7 @@ use crate::state::config::Security;
 use crate::state::edge::Edge;
 
 /// Maximum age of the stored bytes in the cache: to compute them costs more than to write a bulk.
-const USAGE_KEPT: Duration = Duration::from_secs(5);
+const USAGE_CACHED_FOR: Duration = Duration::from_secs(5);
 
 impl Edge {
     /// Returns whether operators declared a tenant.
@@ -95,7 +95,7 @@ impl Edge {
         // The lock is held during the computation: concurrent callers share its result.
         let mut known = self.accounts.usage.lock().await;
         if let Some((at, usage)) = &*known
-            && now.saturating_duration_since(*at) < USAGE_KEPT
+            && now.saturating_duration_since(*at) < USAGE_CACHED_FOR
         {
             return Ok(Knowledge::Known(Arc::clone(usage)));
         }

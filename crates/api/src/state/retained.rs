@@ -127,7 +127,7 @@ impl<T> Answers<T> {
             }
         }
         let place = self.places.take(tenant, 1).map_err(Full::All)?;
-        let kept = Arc::new(RetainedResult {
+        let entry = Arc::new(RetainedResult {
             id: format!("{}{}", self.prefix, URL_SAFE_NO_PAD.encode(bytes)),
             scope,
             cancel,
@@ -138,22 +138,22 @@ impl<T> Answers<T> {
             place: Mutex::new(Some(place)),
             ended: OnceLock::new(),
         });
-        by_id.insert(kept.id.clone(), Arc::clone(&kept));
-        Ok(kept)
+        by_id.insert(entry.id.clone(), Arc::clone(&entry));
+        Ok(entry)
     }
 
     /// Marks an entry as ended, with its size, and frees its slot. If too many ended entries are retained, evicts the
     /// oldest of its tenant, or the oldest of the tenant with most entries.
-    pub(crate) fn end(&self, kept: &RetainedResult<T>, bytes: u64) {
+    pub(crate) fn end(&self, entry: &RetainedResult<T>, bytes: u64) {
         let number = self.ends.fetch_add(1, Ordering::Relaxed);
-        if kept.ended.set(Ended { number, bytes }).is_err() {
+        if entry.ended.set(Ended { number, bytes }).is_err() {
             return;
         }
-        drop(kept.place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(entry.place.lock().unwrap_or_else(PoisonError::into_inner).take());
         let mut gone = Vec::new();
         let mut by_id = self.lock();
         // Other entries may have ended at the same time.
-        while let Some(oldest) = self.too_many(&by_id, kept.scope.tenant_id()) {
+        while let Some(oldest) = self.too_many(&by_id, entry.scope.tenant_id()) {
             by_id.remove(&oldest.id);
             gone.push(oldest);
         }
@@ -169,11 +169,11 @@ impl<T> Answers<T> {
         by_id: &HashMap<String, Arc<RetainedResult<T>>>,
         tenant: Option<&TenantId>,
     ) -> Option<Arc<RetainedResult<T>>> {
-        let all = by_id.values().filter(|kept| kept.ended.get().is_some());
-        let own = all.clone().filter(|kept| kept.scope.tenant_id() == tenant);
+        let all = by_id.values().filter(|entry| entry.ended.get().is_some());
+        let own = all.clone().filter(|entry| entry.scope.tenant_id() == tenant);
         let per_tenant_max = tenant.and(self.bounds.per_tenant_max);
         if per_tenant_max.is_some_and(|max| own.clone().count() > max) {
-            own.min_by_key(|kept| kept.end_number()).cloned()
+            own.min_by_key(|entry| entry.end_number()).cloned()
         } else if all.count() > self.bounds.count_max {
             oldest_of_most(by_id, |_| 1)
         } else {
@@ -186,7 +186,7 @@ impl<T> Answers<T> {
     pub(crate) fn make_room(&self, bytes: u64) -> bool {
         let oldest = {
             let by_id = self.lock();
-            let ended: u64 = by_id.values().filter_map(|kept| Some(kept.ended.get()?.bytes)).sum();
+            let ended: u64 = by_id.values().filter_map(|entry| Some(entry.ended.get()?.bytes)).sum();
             let needed = self.bytes.held().saturating_sub(ended).saturating_add(bytes);
             match needed <= self.bounds.bytes_max {
                 true => oldest_of_most(&by_id, |ended| ended.bytes),
@@ -223,24 +223,24 @@ impl<T> Answers<T> {
         }
         let found = self.lock().get(id).cloned();
         found
-            .filter(|kept| is_reached(&kept.scope) && kept.time_left(now_ms).is_some())
+            .filter(|entry| is_reached(&entry.scope) && entry.time_left(now_ms).is_some())
             .ok_or_else(|| Error::new(ErrorKind::ResourceNotFound, id))
     }
 
     /// Cancels and removes an entry.
-    pub(crate) fn remove(&self, kept: &RetainedResult<T>) {
-        self.lock().remove(&kept.id);
-        kept.let_go();
+    pub(crate) fn remove(&self, entry: &RetainedResult<T>) {
+        self.lock().remove(&entry.id);
+        entry.let_go();
     }
 
     /// Cancels and removes all entries of a tenant.
     pub(crate) fn forget(&self, tenant: &TenantId) {
         let own: Vec<_> = (self.lock().values())
-            .filter(|kept| kept.scope.tenant_id() == Some(tenant))
+            .filter(|entry| entry.scope.tenant_id() == Some(tenant))
             .cloned()
             .collect();
-        for kept in own {
-            self.remove(&kept);
+        for entry in own {
+            self.remove(&entry);
         }
     }
 
@@ -248,12 +248,12 @@ impl<T> Answers<T> {
     /// a weak reference, so a removed entry frees its bytes at once.
     pub(crate) async fn expire(
         self: Arc<Self>,
-        kept: Arc<RetainedResult<T>>,
+        entry: Arc<RetainedResult<T>>,
         now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
     ) {
-        let changed = Arc::clone(&kept.changed);
-        let held = Arc::downgrade(&kept);
-        drop(kept);
+        let changed = Arc::clone(&entry.changed);
+        let held = Arc::downgrade(&entry);
+        drop(entry);
         while let Some(left) = self.time_left(&held, now_ms()) {
             tokio::select! {
                 () = tokio::time::sleep(left) => {}
@@ -264,13 +264,13 @@ impl<T> Answers<T> {
 
     /// Returns the time until the entry expires; `None`: the entry is removed. Removes an expired entry.
     fn time_left(&self, held: &Weak<RetainedResult<T>>, now_ms: i64) -> Option<Duration> {
-        let kept = held.upgrade()?;
-        if kept.is_removed.load(Ordering::Relaxed) {
+        let entry = held.upgrade()?;
+        if entry.is_removed.load(Ordering::Relaxed) {
             return None;
         }
-        let left = kept.time_left(now_ms);
+        let left = entry.time_left(now_ms);
         if left.is_none() {
-            self.remove(&kept);
+            self.remove(&entry);
         }
         left
     }
@@ -322,15 +322,15 @@ fn oldest_of_most<T>(
     weight: impl Fn(&Ended) -> u64,
 ) -> Option<Arc<RetainedResult<T>>> {
     let mut tenants: BTreeMap<Option<&TenantId>, (u64, &Arc<RetainedResult<T>>)> = BTreeMap::new();
-    for kept in by_id.values() {
-        let weight = kept.ended.get().map_or(0, &weight);
+    for entry in by_id.values() {
+        let weight = entry.ended.get().map_or(0, &weight);
         if weight == 0 {
             continue;
         }
-        let (all, oldest) = tenants.entry(kept.scope.tenant_id()).or_insert((0, kept));
+        let (all, oldest) = tenants.entry(entry.scope.tenant_id()).or_insert((0, entry));
         *all += weight;
-        if kept.end_number() < oldest.end_number() {
-            *oldest = kept;
+        if entry.end_number() < oldest.end_number() {
+            *oldest = entry;
         }
     }
     let most = tenants
@@ -396,8 +396,8 @@ mod tests {
         assert_eq!(add(&answers, tenant("a"), None).err(), Some(Full::Tenant(2)));
         let operators = add(&answers, Scope::operator(), None).unwrap();
         assert!(matches!(add(&answers, Scope::operator(), None), Err(Full::All(_))));
-        for kept in own.iter().chain([&operators]) {
-            answers.remove(kept);
+        for entry in own.iter().chain([&operators]) {
+            answers.remove(entry);
         }
         drop((own, operators));
         add(&answers, tenant("a"), None).unwrap();
@@ -420,9 +420,9 @@ mod tests {
             answers.add(scope, Cancel::default(), None, &random, ()).unwrap()
         };
         let ended = |name: &str, number: u8| {
-            let kept = run(name, number);
-            answers.end(&kept, 0);
-            kept.id.clone()
+            let entry = run(name, number);
+            answers.end(&entry, 0);
+            entry.id.clone()
         };
         let is_there = |id: &String| answers.find(&Scope::operator(), id, 0).is_ok();
         let running = [run("a", 100), run("b", 101)];
@@ -441,7 +441,7 @@ mod tests {
         assert!(
             running
                 .iter()
-                .all(|kept| is_there(&kept.id) && !kept.cancel.is_cancelled())
+                .all(|entry| is_there(&entry.id) && !entry.cancel.is_cancelled())
         );
         let _second = run("a", 102);
         assert!(add(&answers, tenant("a"), None).is_err(), "two run");
@@ -457,15 +457,15 @@ mod tests {
         };
         // All entries are marked as ended before the last one counts the retained entries.
         let ended = |number: u64| {
-            let kept = run(number as u8);
-            kept.ended.set(Ended { number, bytes: 0 }).unwrap();
-            kept
+            let entry = run(number as u8);
+            entry.ended.set(Ended { number, bytes: 0 }).unwrap();
+            entry
         };
-        let mut kept = vec![ended(0), ended(1), ended(2)];
+        let mut entries = vec![ended(0), ended(1), ended(2)];
         answers.ends.store(3, Ordering::Relaxed);
-        kept.push(run(3));
-        answers.end(&kept[3], 0);
-        let is_over = kept.iter().map(|kept| kept.cancel.is_cancelled());
+        entries.push(run(3));
+        answers.end(&entries[3], 0);
+        let is_over = entries.iter().map(|entry| entry.cancel.is_cancelled());
         assert_eq!(is_over.collect::<Vec<_>>(), [true, true, false, false]);
     }
 
@@ -476,11 +476,11 @@ mod tests {
         let ended = |name: &str, number: u8, bytes| {
             let random = |bytes: &mut [u8]| bytes.fill(number);
             let scope = Arc::new(tenant(name));
-            let kept = answers.add(scope, Cancel::default(), None, &random, ()).unwrap();
-            let share = answers.bytes.take(kept.tenant(), bytes).unwrap();
-            shares.lock().unwrap().push((kept.id.clone(), share));
-            answers.end(&kept, bytes);
-            kept.id.clone()
+            let entry = answers.add(scope, Cancel::default(), None, &random, ()).unwrap();
+            let share = answers.bytes.take(entry.tenant(), bytes).unwrap();
+            shares.lock().unwrap().push((entry.id.clone(), share));
+            answers.end(&entry, bytes);
+            entry.id.clone()
         };
         let ids = [
             ended("a", 1, 100),
@@ -508,9 +508,9 @@ mod tests {
         let own = [tenant("a").of("one user"), tenant("a"), tenant("b")]
             .map(|scope| add(&answers, scope, Some(1000)).unwrap());
         answers.forget(&TenantId::parse("a").unwrap());
-        let left = own.iter().map(|kept| {
-            let is_there = answers.find(&Scope::operator(), &kept.id, 0).is_ok();
-            assert_ne!(is_there, kept.cancel.is_cancelled());
+        let left = own.iter().map(|entry| {
+            let is_there = answers.find(&Scope::operator(), &entry.id, 0).is_ok();
+            assert_ne!(is_there, entry.cancel.is_cancelled());
             is_there
         });
         assert_eq!(left.collect::<Vec<_>>(), [false, false, true]);
@@ -521,26 +521,26 @@ mod tests {
         let answers = answers(3, None);
         let now_ms = Arc::new(AtomicI64::new(0));
         let clock = Arc::clone(&now_ms);
-        let kept = add(&answers, tenant("a"), Some(2)).unwrap();
+        let entry = add(&answers, tenant("a"), Some(2)).unwrap();
         // By this clock the entry expires only after its expiry is changed.
-        let expiring = Arc::clone(&answers).expire(Arc::clone(&kept), Arc::new(move || clock.load(Ordering::Relaxed)));
+        let expiring = Arc::clone(&answers).expire(Arc::clone(&entry), Arc::new(move || clock.load(Ordering::Relaxed)));
         let expiring = tokio::spawn(expiring);
         tokio::time::sleep(Duration::from_millis(20)).await;
-        assert!(!kept.cancel.is_cancelled());
+        assert!(!entry.cancel.is_cancelled());
         now_ms.store(10, Ordering::Relaxed);
-        kept.keep_until(5, Duration::from_millis(1));
+        entry.keep_until(5, Duration::from_millis(1));
         expiring.await.unwrap();
-        assert!(kept.cancel.is_cancelled());
-        assert!(answers.find(&tenant("a"), &kept.id, 0).is_err());
+        assert!(entry.cancel.is_cancelled());
+        assert!(answers.find(&tenant("a"), &entry.id, 0).is_err());
     }
 
     #[tokio::test]
     async fn the_expiry_of_a_removed_entry_ends_at_once() {
         let answers = answers(3, None);
-        let kept = add(&answers, tenant("a"), None).unwrap();
-        let expiring = tokio::spawn(Arc::clone(&answers).expire(Arc::clone(&kept), Arc::new(|| 0)));
+        let entry = add(&answers, tenant("a"), None).unwrap();
+        let expiring = tokio::spawn(Arc::clone(&answers).expire(Arc::clone(&entry), Arc::new(|| 0)));
         tokio::task::yield_now().await;
-        answers.remove(&kept);
+        answers.remove(&entry);
         expiring.await.unwrap();
     }
 }

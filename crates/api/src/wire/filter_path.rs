@@ -65,7 +65,7 @@ impl FilterPath {
     pub(crate) fn verdict(&self, path: &[&str]) -> Verdict {
         let mut includes = self.start_includes();
         let mut excludes: State<'_> = self.excludes.iter().map(Vec::as_slice).collect();
-        let mut kept = includes.is_none();
+        let mut is_included = includes.is_none();
         for key in path {
             let (next, dropped) = step(&excludes, key);
             if dropped {
@@ -75,7 +75,7 @@ impl FilterPath {
             if let Some(state) = &includes {
                 let (next, matched) = step(state, key);
                 if matched {
-                    kept = true;
+                    is_included = true;
                     includes = None;
                 } else if next.is_empty() {
                     return Verdict::Drop;
@@ -84,7 +84,7 @@ impl FilterPath {
                 }
             }
         }
-        if kept && excludes.is_empty() {
+        if is_included && excludes.is_empty() {
             Verdict::Keep
         } else {
             Verdict::Descend
@@ -96,8 +96,8 @@ impl FilterPath {
         let text = std::str::from_utf8(json).map_err(|_| Error::internal("an answer is not valid UTF-8"))?;
         let mut output = Vec::with_capacity(json.len() / 4);
         let excludes: State<'_> = self.excludes.iter().map(Vec::as_slice).collect();
-        let kept = filter(text, self.start_includes(), excludes, &mut output)?;
-        if !kept {
+        let has_output = filter(text, self.start_includes(), excludes, &mut output)?;
+        if !has_output {
             output.clear();
             output.extend_from_slice(if text.trim_start().starts_with('[') {
                 b"[]"

@@ -22,7 +22,7 @@ fn slow() -> Duration {
 }
 
 #[tokio::test]
-async fn what_completes_at_once_is_not_kept() {
+async fn a_search_that_completes_at_once_is_not_stored() {
     let node = node(Duration::ZERO).await;
     let answer = node.ok("POST", "/logs/_async_search", r#"{"size":1}"#).await;
     assert_eq!(answer.get("id"), None);
@@ -34,8 +34,8 @@ async fn what_completes_at_once_is_not_kept() {
     assert_eq!(answer["completion_time_in_millis"], NOW_MS);
     assert_eq!(answer["expiration_time_in_millis"], NOW_MS + 5 * 86_400_000);
     assert_eq!(answer["response"]["hits"]["hits"][0]["_source"], json!({"a": 1}));
-    let asked = node.fake.asked.lock().unwrap().clone().unwrap();
-    assert_eq!((asked.size, asked.request_cache), (1, Some(true)));
+    let request = node.fake.last_search.lock().unwrap().clone().unwrap();
+    assert_eq!((request.size, request.request_cache), (1, Some(true)));
 }
 
 #[tokio::test]
@@ -154,24 +154,28 @@ async fn a_failure_has_the_status_of_its_cause() {
         body["error"]["caused_by"]["failed_shards"][0]["reason"]["reason"],
         "failed to create query"
     );
-    let kept = node
+    let response = node
         .send("POST", "/logs/_async_search?keep_on_completion=true", "")
         .await;
-    let id = kept.json()["id"].as_str().unwrap().to_owned();
+    let id = response.json()["id"].as_str().unwrap().to_owned();
     let status = node.ok("GET", &format!("/_async_search/status/{id}"), "").await;
     assert_eq!(status["completion_status"], 400);
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_is_not_kept() {
+async fn an_answer_that_is_too_large_is_not_stored() {
     let node = Node::with(|config| config.async_searches.response_bytes_max = 100);
     node.ok("PUT", "/logs/_doc/1", r#"{"a":1}"#).await;
     node.ok("POST", "/logs/_async_search", "").await;
-    let kept = node
+    let response = node
         .send("POST", "/logs/_async_search?keep_on_completion=true", "")
         .await;
-    assert_eq!(kept.status(), 400);
-    assert!(kept.text().contains("larger than [100] bytes"), "{}", kept.text());
+    assert_eq!(response.status(), 400);
+    assert!(
+        response.text().contains("larger than [100] bytes"),
+        "{}",
+        response.text()
+    );
 }
 
 #[tokio::test]

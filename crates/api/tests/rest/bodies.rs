@@ -78,7 +78,7 @@ async fn slow_bodies_time_out() {
 }
 
 #[tokio::test]
-async fn compresses_answers_when_asked() {
+async fn answers_are_compressed_if_the_client_accepts_it() {
     let node = Node::new();
     node.ok("PUT", "/i/_doc/1", &format!(r#"{{"a":"{}"}}"#, "x".repeat(4000)))
         .await;
@@ -134,7 +134,7 @@ async fn large_bodies_are_read_elsewhere() {
             let answer = node.send(method, path, &body).await;
             assert_eq!(answer.status(), 200, "{path}: {}", answer.text());
             let threads = std::mem::take(&mut *node.fake.threads.lock().unwrap());
-            let first = threads.first().expect("the engine was asked");
+            let first = threads.first().expect("the engine was called");
             // Background searches are separate tasks, which start after their body was parsed.
             if !path.ends_with("_async_search") {
                 assert_eq!(*first == here, is_small, "{path}");

@@ -21,8 +21,11 @@ async fn elasticsearchs_points_in_time() {
 
     let body = json!({"pit": {"id": id, "keep_alive": "2m"}, "sort": ["n"]}).to_string();
     node.ok("POST", "/_search", &body).await;
-    let asked = node.fake.asked.lock().unwrap().clone().unwrap();
-    assert_eq!(asked.point_in_time.unwrap().keep_alive, Some(Duration::from_secs(120)));
+    let request = node.fake.last_search.lock().unwrap().clone().unwrap();
+    assert_eq!(
+        request.point_in_time.unwrap().keep_alive,
+        Some(Duration::from_secs(120))
+    );
     assert_eq!(
         node.fails("POST", "/logs/_search", &body).await,
         "400 action_request_validation_exception: Validation Failed: 1: [indices] cannot be used with point in time. \
@@ -109,9 +112,9 @@ async fn scroll_ids_come_in_many_ways() {
         for method in ["GET", "POST"] {
             let page = node.ok(method, uri, body).await;
             assert_eq!(page["_scroll_id"], "s1", "{uri}");
-            let asked = node.fake.scrolled.lock().unwrap().clone().unwrap();
+            let request = node.fake.scrolled.lock().unwrap().clone().unwrap();
             assert_eq!(
-                (asked.id.as_str(), asked.keep_alive),
+                (request.id.as_str(), request.keep_alive),
                 ("s1", Some(Duration::from_secs(60)))
             );
         }
@@ -132,8 +135,8 @@ async fn scroll_ids_come_in_many_ways() {
     );
     node.ok("PUT", "/logs", "").await;
     node.ok("GET", "/logs/_search?scroll=1m", "").await;
-    let asked = node.fake.asked.lock().unwrap().clone().unwrap();
-    assert_eq!(asked.scroll, Some(Duration::from_secs(60)));
+    let request = node.fake.last_search.lock().unwrap().clone().unwrap();
+    assert_eq!(request.scroll, Some(Duration::from_secs(60)));
     assert!(
         node.fails("GET", "/logs/_search?scroll=1m&from=1", "")
             .await

@@ -62,7 +62,7 @@ pub(crate) struct Fake {
     state: Mutex<State>,
     next_id: AtomicU64,
     /// Last search.
-    pub(crate) asked: Mutex<Option<SearchRequest>>,
+    pub(crate) last_search: Mutex<Option<SearchRequest>>,
     /// Open points in time.
     points_in_time: Mutex<Vec<PointInTimeInfo>>,
     /// Last scroll request.
@@ -426,7 +426,7 @@ impl Engine for Fake {
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
         self.come();
-        *self.asked.lock().unwrap() = Some(request.clone());
+        *self.last_search.lock().unwrap() = Some(request.clone());
         self.contexts.lock().unwrap().push(ctx.clone());
         let delay = *self.search_delay.lock().unwrap();
         if !delay.is_zero() {

@@ -192,8 +192,8 @@ async fn users_come_and_go() {
         json!({"role": {"created": true}})
     );
     let me = basic("me", PASSWORD);
-    let asked = json!({"cluster": ["monitor"], "index": [{"names": ["web-1", "mail"], "privileges": ["read"]}]});
-    let has = ok(&node, &me, "POST", "/_security/user/_has_privileges", asked).await;
+    let requested = json!({"cluster": ["monitor"], "index": [{"names": ["web-1", "mail"], "privileges": ["read"]}]});
+    let has = ok(&node, &me, "POST", "/_security/user/_has_privileges", requested).await;
     assert_eq!(
         has,
         json!({"username": "me", "has_all_requested": false, "cluster": {"monitor": false},
@@ -346,10 +346,10 @@ async fn a_monitor_of_the_cluster_sees_its_health_and_templates() {
 async fn callers_can_list_their_privileges() {
     let (node, operator) = node();
     let path = "/_security/user/_privileges";
-    let told = ok(&node, &operator, "GET", path, Value::Null).await;
+    let privileges = ok(&node, &operator, "GET", path, Value::Null).await;
     let all = json!([{"names": ["*"], "privileges": ["all"], "allow_restricted_indices": false}]);
     assert_eq!(
-        told,
+        privileges,
         json!({"cluster": ["all"], "global": [], "indices": all, "applications": [], "run_as": []})
     );
     let entry = json!({"names": ["logs-*", "web"], "privileges": ["read", "monitor"]});
@@ -361,9 +361,9 @@ async fn callers_can_list_their_privileges() {
     let user = json!({"password": PASSWORD, "roles": ["one", "other"]});
     ok(&node, &operator, "PUT", "/_security/user/jane", user).await;
     let jane = basic("jane", PASSWORD);
-    let told = ok(&node, &jane, "GET", path, Value::Null).await;
-    assert_eq!(told["cluster"], json!(["manage_own_api_key", "monitor"]));
-    let names: Vec<&Value> = told["indices"]
+    let privileges = ok(&node, &jane, "GET", path, Value::Null).await;
+    assert_eq!(privileges["cluster"], json!(["manage_own_api_key", "monitor"]));
+    let names: Vec<&Value> = privileges["indices"]
         .as_array()
         .unwrap()
         .iter()
@@ -374,8 +374,8 @@ async fn callers_can_list_their_privileges() {
     ok(&node, &operator, "PUT", "/_firn/tenants/acme", json!({})).await;
     let user = json!({"password": PASSWORD, "roles": ["one"], "metadata": {"tenant": "acme"}});
     ok(&node, &operator, "PUT", "/_security/user/ann", user).await;
-    let told = ok(&node, &basic("ann", PASSWORD), "GET", path, Value::Null).await;
-    assert_eq!(told["cluster"], json!(["manage_own_api_key"]));
+    let privileges = ok(&node, &basic("ann", PASSWORD), "GET", path, Value::Null).await;
+    assert_eq!(privileges["cluster"], json!(["manage_own_api_key"]));
 
     let key = async |body: Value| {
         let key = ok(&node, &jane, "POST", "/_security/api_key", body).await;

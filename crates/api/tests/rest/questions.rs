@@ -37,16 +37,19 @@ async fn parameters_are_checked_even_where_they_change_nothing() {
         );
     }
     node.ok("GET", "/_search?preference=_shards:2,0", "").await;
-    assert_eq!(node.fake.asked.lock().unwrap().clone().unwrap().only_shards, [2, 0]);
+    assert_eq!(
+        node.fake.last_search.lock().unwrap().clone().unwrap().only_shards,
+        [2, 0]
+    );
     node.ok(
         "GET",
         "/_count?preference=_shards:1&terminate_after=3&min_score=0.5",
         "",
     )
     .await;
-    let asked = node.fake.asked.lock().unwrap().clone().unwrap();
+    let request = node.fake.last_search.lock().unwrap().clone().unwrap();
     assert_eq!(
-        (asked.only_shards, asked.terminate_after, asked.min_score),
+        (request.only_shards, request.terminate_after, request.min_score),
         (vec![1], 3, Some(0.5))
     );
     for uri in ["/_search/template", "/logs/_search/template", "/_msearch/template"] {
@@ -74,7 +77,7 @@ async fn one_search_of_many_that_cannot_be_read_fails_them_all() {
         let answer = node.fails("POST", "/_msearch", &format!("{good}{bad}")).await;
         assert!(answer.starts_with(&format!("400 {error}")), "{bad}: {answer}");
     }
-    assert!(node.fake.asked.lock().unwrap().is_none(), "none has run");
+    assert!(node.fake.last_search.lock().unwrap().is_none(), "none has run");
     let header = r#"{"index":["i"],"routing":["a","b"],"preference":"_shards:1","request_cache":true,"search_type":"query_then_fetch"}"#;
     let answer = node
         .ok(
@@ -84,9 +87,9 @@ async fn one_search_of_many_that_cannot_be_read_fails_them_all() {
         )
         .await;
     assert_eq!(answer["responses"][0]["status"], 200);
-    let asked = node.fake.asked.lock().unwrap().clone().unwrap();
+    let request = node.fake.last_search.lock().unwrap().clone().unwrap();
     assert_eq!(
-        (asked.routing, asked.only_shards),
+        (request.routing, request.only_shards),
         (vec!["a".to_owned(), "b".to_owned()], vec![1])
     );
     let refused = node.fails("POST", "/_msearch?max_concurrent_searches=0", good).await;
@@ -118,7 +121,7 @@ async fn each_of_many_searches_fails_with_its_own_status() {
 }
 
 #[tokio::test]
-async fn suggestions_of_a_node_that_is_too_busy_can_be_asked_for_again() {
+async fn suggestions_of_a_busy_node_can_be_retried() {
     let node = Node::new();
     let mappings = r#"{"mappings":{"properties":{"host":{"type":"keyword"}}}}"#;
     node.ok("PUT", "/logs", mappings).await;

@@ -29,20 +29,20 @@ async fn parameters_win_over_the_body() {
     let node = Node::new();
     let uri = "/_search?q=a:b&size=3&from=4&sort=t:desc&_source_includes=x&track_total_hits=7&timeout=2s&routing=r1,r2&terminate_after=9";
     node.ok("POST", uri, r#"{"size":1,"query":{"match_all":{}}}"#).await;
-    let asked = node.fake.asked.lock().unwrap().clone().unwrap();
-    assert_eq!((asked.size, asked.from, asked.terminate_after), (3, 4, 9));
-    assert_eq!(asked.track_total_hits, TrackTotalHits::UpTo(7));
-    assert_eq!(asked.routing, ["r1", "r2"]);
-    assert_eq!(asked.timeout, Some(std::time::Duration::from_secs(2)));
-    assert!(asked.sort[0].descending);
+    let request = node.fake.last_search.lock().unwrap().clone().unwrap();
+    assert_eq!((request.size, request.from, request.terminate_after), (3, 4, 9));
+    assert_eq!(request.track_total_hits, TrackTotalHits::UpTo(7));
+    assert_eq!(request.routing, ["r1", "r2"]);
+    assert_eq!(request.timeout, Some(std::time::Duration::from_secs(2)));
+    assert!(request.sort[0].descending);
     assert_eq!(
-        asked.shape.source,
+        request.shape.source,
         SourceFilter::Paths {
             includes: vec!["x".to_owned()],
             excludes: Vec::new()
         }
     );
-    assert!(asked.query.print()["query_string"].is_object());
+    assert!(request.query.print()["query_string"].is_object());
 }
 
 #[tokio::test]

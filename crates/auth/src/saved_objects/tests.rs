@@ -233,7 +233,7 @@ fn they_survive_a_power_loss_and_go_with_their_tenant() {
     let world = World::new();
     let (acme, bolt, operator) = (world.who("acme_user"), world.who("bolt_user"), world.who("elastic"));
     for who in [&acme, &bolt, &operator] {
-        world.put(who, "kept", None, new("kept")).unwrap();
+        world.put(who, "live", None, new("live")).unwrap();
         world.put(who, "gone", None, new("gone")).unwrap();
         world
             .control
@@ -250,10 +250,10 @@ fn they_survive_a_power_loss_and_go_with_their_tenant() {
         control: open(&disk),
         disk,
     };
-    assert_eq!(world.titles(&acme), ["kept", "made"]);
+    assert_eq!(world.titles(&acme), ["live", "made"]);
     assert_eq!(
         (world.titles(&bolt), world.titles(&operator)),
-        (vec!["kept".to_owned()], vec!["kept".to_owned()])
+        (vec!["live".to_owned()], vec!["live".to_owned()])
     );
     let (again, state) = world
         .control

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_events_are_told_apart() {
+    fn mappings_of_other_events_do_not_match() {
         let source = Source {
             seed: 1,
             events: 1000,

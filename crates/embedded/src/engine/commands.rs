@@ -159,7 +159,7 @@ impl CommandService {
         }
         self.repositories
             .restores
-            .check_kept(&command, &before.metadata, &after, self.node.now_ms())?;
+            .check_running_restores(&command, &before.metadata, &after, self.node.now_ms())?;
         let settings = after.effective_cluster_settings();
         if settings != before.metadata.effective_cluster_settings() {
             ClusterSettings::check(&settings)?;

@@ -154,21 +154,21 @@ impl Contexts {
     }
 
     /// Returns the keep-alive of a request, or the default; fails if it is too long.
-    pub(super) fn keep_alive_ms(&self, asked: Option<Duration>) -> Result<u64> {
+    pub(super) fn keep_alive_ms(&self, requested: Option<Duration>) -> Result<u64> {
         let limits = self.open.lock().limits;
-        let Some(asked) = asked else {
+        let Some(requested) = requested else {
             return Ok(limits.keep_alive_default_ms.min(limits.keep_alive_max_ms));
         };
-        let asked_ms = u64::try_from(asked.as_millis()).unwrap_or(u64::MAX);
-        if asked_ms > limits.keep_alive_max_ms {
+        let requested_ms = u64::try_from(requested.as_millis()).unwrap_or(u64::MAX);
+        if requested_ms > limits.keep_alive_max_ms {
             return Err(Error::illegal_argument(format!(
                 "Keep alive for request ({}) is too large. It must be less than ({}). This limit can be set by \
                  changing the [search.max_keep_alive] cluster level setting.",
-                print_duration_ms(asked_ms, 1),
+                print_duration_ms(requested_ms, 1),
                 print_duration_ms(limits.keep_alive_max_ms, 1)
             )));
         }
-        Ok(asked_ms)
+        Ok(requested_ms)
     }
 
     /// Opens a context over shards; a scroll if `scroll` is `Some`.

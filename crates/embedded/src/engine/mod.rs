@@ -259,17 +259,14 @@ impl Engine for Embedded {
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
         self.services.node.check_open()?;
-        let asked = self.services.searches.asked(ctx, &request);
-        if let Some(response) = asked
-            .as_ref()
-            .and_then(|asked| self.services.searches.answered(ctx, asked))
-        {
+        let key = self.services.searches.response_key(ctx, &request);
+        if let Some(response) = key.as_ref().and_then(|key| self.services.searches.answered(ctx, key)) {
             ctx.work.add_search(&response);
             return Ok(response);
         }
         let timeout = request.timeout;
         let search =
-            move |searches: &SearchService, ctx: &RequestContext, request| searches.search_now(ctx, request, asked);
+            move |searches: &SearchService, ctx: &RequestContext, request| searches.search_now(ctx, request, key);
         let response =
             match searching::in_time_on_search_pool(&self.services.searches, ctx, timeout, request, search).await? {
                 InTime::Done(response) => response,

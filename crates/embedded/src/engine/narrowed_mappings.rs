@@ -11,7 +11,7 @@ use firn_segment::segment::ShardSnapshot;
 use parking_lot::Mutex;
 
 /// Maximum number of cached mappings, by index and tenant; each shares its fields with the index mapping.
-const KEPT_MAX: usize = 4096;
+const MAPPINGS_MAX: usize = 4096;
 
 /// Cache of narrowed mappings.
 #[derive(Default)]
@@ -28,8 +28,8 @@ struct CachedMappings {
 
 impl CachedMappings {
     fn is_of(&self, snapshots: &[Arc<ShardSnapshot>], whole: &Arc<Mapping>) -> bool {
-        let same = |(kept, snapshot): (&Weak<ShardSnapshot>, &Arc<ShardSnapshot>)| {
-            std::ptr::eq(kept.as_ptr(), Arc::as_ptr(snapshot))
+        let same = |(cached, snapshot): (&Weak<ShardSnapshot>, &Arc<ShardSnapshot>)| {
+            std::ptr::eq(cached.as_ptr(), Arc::as_ptr(snapshot))
         };
         std::ptr::eq(self.whole.as_ptr(), Arc::as_ptr(whole))
             && self.snapshots.len() == snapshots.len()
@@ -48,10 +48,10 @@ impl NarrowedMappings {
         snapshots: &[Arc<ShardSnapshot>],
     ) -> Result<Arc<Mapping>> {
         let key = (uuid.to_owned(), restriction.tenant.clone());
-        if let Some(kept) = self.0.lock().get(&key)
-            && kept.is_of(snapshots, whole)
+        if let Some(cached) = self.0.lock().get(&key)
+            && cached.is_of(snapshots, whole)
         {
-            return Ok(Arc::clone(&kept.narrowed));
+            return Ok(Arc::clone(&cached.narrowed));
         }
         let fields = fields_of(snapshots, whole, restriction)?;
         let mut narrowed = Arc::new(whole.narrowed(&|path| {
@@ -61,12 +61,12 @@ impl NarrowedMappings {
                 || path == firn_model::metadata::TIMESTAMP
                 || path == &*restriction.field
         }));
-        let mut kept = self.0.lock();
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
+        let mut cache = self.0.lock();
+        if cache.len() >= MAPPINGS_MAX {
+            cache.clear();
         }
         // If the mapping is equal, the old object is reused, so that results cached for it stay valid.
-        if let Some(before) = kept.get(&key)
+        if let Some(before) = cache.get(&key)
             && before.narrowed == narrowed
         {
             narrowed = Arc::clone(&before.narrowed);
@@ -76,7 +76,7 @@ impl NarrowedMappings {
             whole: Arc::downgrade(whole),
             narrowed: Arc::clone(&narrowed),
         };
-        kept.insert(key, entry);
+        cache.insert(key, entry);
         Ok(narrowed)
     }
 }

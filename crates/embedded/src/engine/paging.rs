@@ -30,14 +30,14 @@ impl SearchService {
             ..SearchShards::default()
         };
         if let Some(filter) = &request.index_filter {
-            let mut kept = Vec::new();
+            let mut remaining = Vec::new();
             for shard in addressed {
                 match &shard.search {
                     Ok(search) if !can_match(search, filter, now_ms, ctx)? => shards.skipped += 1,
-                    _ => kept.push(shard),
+                    _ => remaining.push(shard),
                 }
             }
-            addressed = kept;
+            addressed = remaining;
         }
         check_all(&addressed, request.allow_partial_results)?;
         for failed in addressed.iter().filter_map(|shard| shard.search.as_ref().err()) {
@@ -66,7 +66,7 @@ impl SearchService {
         };
         request.break_ties();
         let keep_alive_ms = match pit.keep_alive {
-            Some(asked) => Some(self.contexts.keep_alive_ms(Some(asked))?),
+            Some(keep_alive) => Some(self.contexts.keep_alive_ms(Some(keep_alive))?),
             None => None,
         };
         let clock = || self.node.now_ms();
@@ -131,7 +131,7 @@ impl SearchService {
     /// Reads the next page of a scroll.
     pub(super) fn next_page(&self, ctx: &RequestContext, request: &ScrollRequest) -> Result<SearchResponse> {
         let keep_alive_ms = match request.keep_alive {
-            Some(asked) => Some(self.contexts.keep_alive_ms(Some(asked))?),
+            Some(keep_alive) => Some(self.contexts.keep_alive_ms(Some(keep_alive))?),
             None => None,
         };
         let clock = || self.node.now_ms();

@@ -95,7 +95,7 @@ impl CachedResponse {
 impl SearchService {
     /// Returns the cache key of a request. `None`: the answer depends on more than the searched data, or must not be
     /// cached.
-    pub(super) fn asked(&self, ctx: &RequestContext, request: &SearchRequest) -> Option<ResponseKey> {
+    pub(super) fn response_key(&self, ctx: &RequestContext, request: &SearchRequest) -> Option<ResponseKey> {
         let has_context = request.point_in_time.is_some() || request.scroll.is_some();
         if has_context || request.profile || !self.may_keep_answer(request) {
             return None;
@@ -116,19 +116,19 @@ impl SearchService {
         if !self.request_cache.is_on() || request.request_cache == Some(false) {
             return false;
         }
-        let is_asked = request.request_cache == Some(true);
+        let is_requested = request.request_cache == Some(true);
         let state = self.node.state();
         let names = &request.target.expression;
         let may_keep = |name: &String| match state.indices.get(name) {
-            Some(index) => is_asked || index.metadata.settings.request_cache,
+            Some(index) => is_requested || index.metadata.settings.request_cache,
             None => true,
         };
         names.iter().all(may_keep)
     }
 
     /// Returns the cached response. Cheap enough for any thread.
-    pub(super) fn answered(&self, ctx: &RequestContext, asked: &ResponseKey) -> Option<SearchResponse> {
-        let answer = self.request_cache.get(&asked.name)?;
+    pub(super) fn answered(&self, ctx: &RequestContext, key: &ResponseKey) -> Option<SearchResponse> {
+        let answer = self.request_cache.get(&key.name)?;
         let Found::Response { response, .. } = &answer.found else {
             return None;
         };
@@ -147,11 +147,11 @@ impl SearchService {
 
     /// Captures the state of the shards before they are searched. `None`: the response must not be cached.
     pub(super) fn over(&self, addressed: &[Addressed], request: &SearchRequest) -> Option<PendingResponse> {
-        let is_asked = request.request_cache == Some(true);
-        let mut kept = PendingResponse::default();
+        let is_requested = request.request_cache == Some(true);
+        let mut pending = PendingResponse::default();
         for shard in addressed {
             let search = shard.search.as_ref().ok()?;
-            if shard.behind.is_some() || !(is_asked || search.caches_by_default) {
+            if shard.behind.is_some() || !(is_requested || search.caches_by_default) {
                 return None;
             }
             // Aliases may add filters by the time of the request.
@@ -161,17 +161,17 @@ impl SearchService {
             }
             let over = CachedShard::of(&shard.slot, search);
             match &over.seen {
-                ShardVersion::Written(_) => kept.written.push(search.clone()),
+                ShardVersion::Written(_) => pending.written.push(search.clone()),
                 // The snapshot was rewritten since the search began.
                 ShardVersion::Mounted(shard) if !self.mounts.still_reads(&*shard.upgrade()?, &search.snapshot) => {
                     return None;
                 }
                 ShardVersion::Mounted(_) => {}
             }
-            kept.cache.get_or_insert_with(|| search.cache.clone());
-            kept.shards.push(over);
+            pending.cache.get_or_insert_with(|| search.cache.clone());
+            pending.shards.push(over);
         }
-        Some(kept)
+        Some(pending)
     }
 }
 
@@ -187,7 +187,7 @@ pub(super) struct PendingResponse {
 
 impl PendingResponse {
     /// Stores a response if it is complete.
-    pub(super) fn put(self, asked: ResponseKey, response: &SearchResponse) {
+    pub(super) fn put(self, key: ResponseKey, response: &SearchResponse) {
         let is_complete =
             !response.timed_out && response.terminated_early.is_none() && response.shards.failures.is_empty();
         let (true, Some(cache)) = (is_complete, self.cache.flatten()) else {
@@ -213,6 +213,6 @@ impl PendingResponse {
                 }),
             },
         };
-        cache.put(asked.name, answer);
+        cache.put(key.name, answer);
     }
 }

@@ -169,7 +169,7 @@ impl SearchService {
         &self,
         ctx: &RequestContext,
         mut request: SearchRequest,
-        asked: Option<ResponseKey>,
+        key: Option<ResponseKey>,
     ) -> Result<SearchResponse> {
         request.check_context()?;
         let patient = ctx.patient(request.timeout);
@@ -185,7 +185,7 @@ impl SearchService {
         let now_ms = self.node.now_ms();
         let (addressed, skipped) = self.address_narrowed(ctx, &ShardSelection::narrowed(&request), now_ms)?;
         check_behind(&addressed, request.allow_partial_results)?;
-        let asked = asked.zip(self.over(&addressed, &request));
+        let pending = key.zip(self.over(&addressed, &request));
         let (slots, shards, behind) = split(addressed);
         if let Some(progress) = &ctx.progress {
             progress.skip(skipped);
@@ -195,8 +195,8 @@ impl SearchService {
         response.shards.successful += skipped;
         response.shards.skipped += skipped;
         let response = with_failures(response, behind);
-        if let Some((asked, over)) = asked {
-            over.put(asked, &response);
+        if let Some((key, pending)) = pending {
+            pending.put(key, &response);
         }
         Ok(response)
     }

@@ -174,12 +174,12 @@ impl Snapshots for Embedded {
         // that time. If no index matches the names, there is nothing to wait for.
         let mut wait = request.wait;
         if !wait {
-            let (planner, asked) = (Arc::clone(&self.services), request.clone());
+            let (planner, params) = (Arc::clone(&self.services), request.clone());
             let checked = self
                 .services
                 .repositories
                 .io()?
-                .spawn_blocking(move || planner.snapshots.check_restore(&asked));
+                .spawn_blocking(move || planner.snapshots.check_restore(&params));
             wait = !checked.await.unwrap_or_else(|_| Err(panicked()))?;
         }
         if wait {

@@ -67,18 +67,18 @@ impl MountService {
     /// Removes the splits that hold no match according to their filters. The worker runs other jobs while filters are
     /// fetched.
     pub(super) fn ask_filters(&self, left: &mut SplitPruning, cancel: &Cancel) -> Result<()> {
-        let is_asked = |left: &&mut RemainingSplitsOfIndex| left.conditions.exact.iter().flatten().any(is_term);
+        let has_term = |left: &&mut RemainingSplitsOfIndex| left.conditions.exact.iter().flatten().any(is_term);
         let candidates: usize = left
             .indices
             .iter_mut()
-            .filter(is_asked)
+            .filter(has_term)
             .map(|left| left.segments().count())
             .sum();
         if candidates < SPLITS_MIN {
             return Ok(());
         }
         let cache = Arc::clone(self.regions()?);
-        let asked: Vec<(usize, &RemainingSplitsOfIndex)> = left
+        let with_terms: Vec<(usize, &RemainingSplitsOfIndex)> = left
             .indices
             .iter()
             .enumerate()
@@ -88,7 +88,7 @@ impl MountService {
             let cache = &cache;
             async move { (place, self.dropped(left, candidates, cache).await) }
         };
-        let all = stream::iter(asked)
+        let all = stream::iter(with_terms)
             .map(ask)
             .buffer_unordered(REQUESTS_MAX)
             .collect::<Vec<_>>();
@@ -111,7 +111,7 @@ impl MountService {
     ) -> HashMap<u32, Vec<usize>> {
         let is_worth_it = |one: &&AnyOf| one.len() * REQUESTS_OF_VALUE <= all * REQUESTS_OF_SPLIT;
         let exact: Vec<&AnyOf> = left.conditions.exact.iter().filter(is_worth_it).collect();
-        let terms: Vec<FilterTerm<'_>> = exact.iter().copied().flatten().filter_map(asked).collect();
+        let terms: Vec<FilterTerm<'_>> = exact.iter().copied().flatten().filter_map(filter_term_of).collect();
         let mut candidates: Vec<Candidate<'_>> = left
             .segments()
             .map(|(shard, place, segment)| Candidate {
@@ -161,10 +161,10 @@ impl MountService {
             let Ok(bytes) = self.bytes_of(&own.shard, candidate.place, candidate.segment) else {
                 continue;
             };
-            for (term, asked) in terms.iter().enumerate() {
-                let (filter, hash) = match candidate.segment.split.filter_of(asked.field) {
-                    FilterOf::Own(filter) => (filter, asked.own),
-                    FilterOf::Shared(filter) => (filter, asked.shared),
+            for (term, filter_term) in terms.iter().enumerate() {
+                let (filter, hash) = match candidate.segment.split.filter_of(filter_term.field) {
+                    FilterOf::Own(filter) => (filter, filter_term.own),
+                    FilterOf::Shared(filter) => (filter, filter_term.shared),
                     FilterOf::None => continue,
                 };
                 reads.push((number, term, Arc::clone(&bytes), filter, hash));
@@ -219,8 +219,8 @@ fn mark(
             continue;
         };
         candidate.in_table = true;
-        for ((term, asked), [own, shared]) in terms.iter().enumerate().zip(places) {
-            let question = match candidate.segment.split.filter_of(asked.field) {
+        for ((term, filter_term), [own, shared]) in terms.iter().enumerate().zip(places) {
+            let question = match candidate.segment.split.filter_of(filter_term.field) {
                 FilterOf::Own(_) => own,
                 FilterOf::Shared(_) => shared,
                 FilterOf::None => &None,
@@ -241,13 +241,17 @@ fn questions(terms: &[FilterTerm<'_>], candidates: &[Candidate<'_>]) -> (Vec<Que
             questions.len() - 1
         })
     };
-    let places = terms.iter().map(|asked| {
-        let filters = || candidates.iter().map(|own| own.segment.split.filter_of(asked.field));
+    let places = terms.iter().map(|filter_term| {
+        let filters = || {
+            candidates
+                .iter()
+                .map(|own| own.segment.split.filter_of(filter_term.field))
+        };
         let is_own = filters().any(|filter| matches!(filter, FilterOf::Own(_)));
         let is_shared = filters().any(|filter| matches!(filter, FilterOf::Shared(_)));
         [
-            ask(is_own, asked.field, asked.own),
-            ask(is_shared, SplitFilter::SHARED, asked.shared),
+            ask(is_own, filter_term.field, filter_term.own),
+            ask(is_shared, SplitFilter::SHARED, filter_term.shared),
         ]
     });
     let places = places.collect();
@@ -258,7 +262,7 @@ fn is_term(sought: &RequiredTerm) -> bool {
     matches!(sought, RequiredTerm::Term { .. })
 }
 
-fn asked(sought: &RequiredTerm) -> Option<FilterTerm<'_>> {
+fn filter_term_of(sought: &RequiredTerm) -> Option<FilterTerm<'_>> {
     match sought {
         RequiredTerm::Term { field, term } => Some(FilterTerm {
             field,

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_a_copy_is_told_on_its_way() {
+    fn a_copy_reports_its_progress() {
         let (store, split, object) = store_and_split(READ_BYTES / pages::PAGE_BYTES + 1);
         block_on(store.write(&split.key(), object, PutMode::Create)).unwrap();
         let copy = LocalSplit::new(Path::new("/indices/u/0"), Arc::new(SimDisk::new()), &split);

@@ -20,9 +20,9 @@ use tokio::sync::OnceCell;
 use super::filter_tables::{MountedTable, MountedTables};
 
 /// Snapshot manifests cached beyond their use: clients that mount one index of a snapshot often mount the next.
-const SNAPSHOTS_KEPT: usize = 4;
+const CACHED_SNAPSHOTS_MAX: usize = 4;
 /// Indices of snapshots cached for the next mount of the same index.
-const SOURCES_KEPT: usize = 64;
+const CACHED_SOURCES_MAX: usize = 64;
 
 /// Length of an object id: a SHA-256 in hex digits.
 const ID_BYTES: u64 = 64;
@@ -254,14 +254,14 @@ impl Manifests {
             return Err(firn_model::repository::snapshot_missing(repository.name(), name));
         };
         let cell = {
-            let mut kept = self.snapshots.lock();
-            match kept.iter().position(|(id, _)| *id == entry.manifest) {
-                Some(place) => Arc::clone(&kept[place].1),
+            let mut cached = self.snapshots.lock();
+            match cached.iter().position(|(id, _)| *id == entry.manifest) {
+                Some(place) => Arc::clone(&cached[place].1),
                 None => {
                     let cell = Arc::new(Cell::new());
-                    kept.push((entry.manifest.clone(), Arc::clone(&cell)));
-                    if kept.len() > SNAPSHOTS_KEPT {
-                        kept.remove(0);
+                    cached.push((entry.manifest.clone(), Arc::clone(&cell)));
+                    if cached.len() > CACHED_SNAPSHOTS_MAX {
+                        cached.remove(0);
                     }
                     cell
                 }
@@ -319,12 +319,12 @@ impl Manifests {
     ) -> Result<(Arc<IndexMetadata>, Arc<MountedIndex>)> {
         let key = key_of(store);
         let is_own = |source: &&Source| source.key == key && source.manifest == manifest;
-        let kept = self.sources.lock().iter().find(is_own).cloned();
-        if let Some(kept) = kept
-            && let (Some(read), Some(known)) = (kept.read.upgrade(), self.known(store))
+        let cached = self.sources.lock().iter().find(is_own).cloned();
+        if let Some(cached) = cached
+            && let (Some(read), Some(known)) = (cached.read.upgrade(), self.known(store))
             && Arc::ptr_eq(&read, &known)
         {
-            return Ok((kept.index, known));
+            return Ok((cached.index, known));
         }
         let (source, index) = self.fetch(store, repository).await?;
         let mut sources = self.sources.lock();
@@ -335,7 +335,7 @@ impl Manifests {
             index: Arc::clone(&source),
             read: Arc::downgrade(&index),
         });
-        if sources.len() > SOURCES_KEPT {
+        if sources.len() > CACHED_SOURCES_MAX {
             sources.remove(0);
         }
         Ok((source, index))
@@ -424,7 +424,7 @@ impl Manifests {
 
     /// Reads only the id of the snapshot's manifest from this node's copy; a damaged file may give any id. `None`:
     /// there is no copy, or it has no id.
-    pub(super) fn kept_of(&self, store: &SnapshotStore) -> Option<String> {
+    pub(super) fn id_in_copy(&self, store: &SnapshotStore) -> Option<String> {
         let path = self.folder.join(file_name(store));
         let len = self.disk.len(&path).ok()?;
         let end = self.disk.read_range(&path, len.checked_sub(ID_BYTES + 1)?..len).ok()?;
@@ -455,7 +455,7 @@ impl Manifests {
                 let mut bytes = crc32c::crc32c(&body).to_le_bytes().to_vec();
                 bytes.extend_from_slice(&body);
                 // Many mounts of one index share the file.
-                if self.disk.read(&path).is_ok_and(|kept| kept == bytes) {
+                if self.disk.read(&path).is_ok_and(|existing| existing == bytes) {
                     return Ok(());
                 }
                 self.disk.create_dir_all(&self.folder)?;

@@ -148,8 +148,8 @@ impl MountService {
                 // The manifest is not in memory. If its copy does not record the snapshot's manifest, this waits until
                 // the manifest is read.
                 None => {
-                    let kept = || manifests.kept_of(store).unwrap_or_else(|| entry.manifest.clone());
-                    Some(seen.get(&key).cloned().unwrap_or_else(kept))
+                    let recorded = || manifests.id_in_copy(store).unwrap_or_else(|| entry.manifest.clone());
+                    Some(seen.get(&key).cloned().unwrap_or_else(recorded))
                 }
             };
             let followed = match before.as_ref() == Some(&entry.manifest) {

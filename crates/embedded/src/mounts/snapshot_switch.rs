@@ -99,11 +99,11 @@ impl MountService {
             return;
         }
         self.switched.fetch_add(1, Ordering::AcqRel);
-        let kept: HashSet<&str> = new.segments().map(|segment| segment.split.id.as_str()).collect();
+        let current: HashSet<&str> = new.segments().map(|segment| segment.split.id.as_str()).collect();
         let named = old.iter().flat_map(|index| index.segments());
         let gone: HashSet<&str> = named
             .map(|segment| segment.split.id.as_str())
-            .filter(|id| !kept.contains(id))
+            .filter(|id| !current.contains(id))
             .collect();
         let is_gone = |key: &super::SplitKey| gone.contains(key.split.as_str()) && *key.repository == *store.repository;
         let started = Instant::now();
@@ -113,8 +113,8 @@ impl MountService {
         self.open.close(is_gone);
         if let Ok(regions) = self.regions() {
             let tables = old.iter().flat_map(|index| &index.tables).map(|table| table.id());
-            let kept: HashSet<&str> = new.tables.iter().map(|table| table.id()).collect();
-            let tables = tables.filter(|id| !kept.contains(id));
+            let current_tables: HashSet<&str> = new.tables.iter().map(|table| table.id()).collect();
+            let tables = tables.filter(|id| !current_tables.contains(id));
             let ids = gone.iter().copied().chain(tables).filter_map(ObjectId::parse);
             regions.clear(Some(&ids.collect()));
         }

@@ -89,13 +89,13 @@ impl MountService {
         match self.ask_filters(&mut left, cancel) {
             // After a timeout the filters exclude nothing.
             Err(error) if error.kind() == ErrorKind::Timeout => {}
-            asked => asked?,
+            outcome => outcome?,
         }
         let now_ms = self.node.now_ms();
         let mut segments: HashMap<SplitKey, Result<Arc<Segment>>> = HashMap::new();
         let mut closed: HashMap<SplitKey, Closed> = HashMap::new();
-        for (asked, shard) in shards.iter().enumerate() {
-            for (place, segment) in kept(shard, asked, &left) {
+        for (shard_index, shard) in shards.iter().enumerate() {
+            for (place, segment) in remaining_segments(shard, shard_index, &left) {
                 let key = key_of(shard, segment);
                 if segments.contains_key(&key) || closed.contains_key(&key) {
                     continue;
@@ -149,13 +149,13 @@ impl MountService {
         }
         let outcomes = shards.iter().enumerate().zip(learned);
         Ok(outcomes
-            .map(|((asked, shard), learned)| match learned {
+            .map(|((shard_index, shard), learned)| match learned {
                 Err(error) if error.kind() == ErrorKind::Timeout => Ok(Opened {
                     snapshot: Some(shard.snapshot(Vec::new())),
                     is_late: true,
                     ..Opened::default()
                 }),
-                learned => learned.and_then(|()| opened(shard, asked, &left, &segments)),
+                learned => learned.and_then(|()| opened(shard, shard_index, &left, &segments)),
             })
             .collect())
     }
@@ -241,19 +241,21 @@ impl MountService {
 }
 
 /// Returns the segments of the shard at a place of the search that may hold a match, with their places.
-fn kept<'a>(
+fn remaining_segments<'a>(
     shard: &'a MountedShard,
-    asked: usize,
+    shard_index: usize,
     left: &'a SplitPruning,
 ) -> impl Iterator<Item = (usize, &'a Arc<SnapshotSegment>)> {
     let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
-    let places = left.of_shard(asked, shard.number).map_or(&[][..], |left| &left.places);
+    let places = left
+        .of_shard(shard_index, shard.number)
+        .map_or(&[][..], |left| &left.places);
     places.iter().map(|place| (*place, &segments[*place]))
 }
 
 fn opened(
     shard: &MountedShard,
-    asked: usize,
+    shard_index: usize,
     left: &SplitPruning,
     segments: &HashMap<SplitKey, Result<Arc<Segment>>>,
 ) -> Result<Opened> {
@@ -268,7 +270,7 @@ fn opened(
     };
     let mut own = Vec::new();
     let mut is_late = false;
-    for (_, segment) in kept(shard, asked, left) {
+    for (_, segment) in remaining_segments(shard, shard_index, left) {
         match segments.get(&key_of(shard, segment)) {
             Some(Ok(open)) => own.push(Arc::clone(open)),
             Some(Err(error)) if error.kind() == ErrorKind::Timeout => is_late = true,
@@ -283,7 +285,7 @@ fn opened(
             false => Some(shard.snapshot(own)),
         },
         not_opened: left
-            .of_shard(asked, shard.number)
+            .of_shard(shard_index, shard.number)
             .map(|left| left.pruned)
             .unwrap_or_default(),
     })

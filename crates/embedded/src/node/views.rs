@@ -36,9 +36,9 @@ impl Views {
         }
         let reach = (scope.tenant_id().cloned(), scope.names().to_vec());
         {
-            let kept = self.0.lock();
-            if kept.version == metadata.version
-                && let Some(view) = kept.by_reach.get(&reach)
+            let cached = self.0.lock();
+            if cached.version == metadata.version
+                && let Some(view) = cached.by_reach.get(&reach)
             {
                 return Arc::clone(view);
             }
@@ -47,13 +47,13 @@ impl Views {
             tenant: scope.tenant_id(),
             allows_name: &|name| scope.allows_name(name),
         }));
-        let mut kept = self.0.lock();
-        if kept.version < metadata.version || kept.by_reach.len() >= VIEWS_MAX {
-            kept.by_reach.clear();
-            kept.version = metadata.version;
+        let mut cached = self.0.lock();
+        if cached.version < metadata.version || cached.by_reach.len() >= VIEWS_MAX {
+            cached.by_reach.clear();
+            cached.version = metadata.version;
         }
-        if kept.version == metadata.version {
-            kept.by_reach.insert(reach, Arc::clone(&view));
+        if cached.version == metadata.version {
+            cached.by_reach.insert(reach, Arc::clone(&view));
         }
         view
     }

@@ -11,7 +11,7 @@ use super::running_snapshots::Running;
 
 /// Failed snapshots remembered over all repositories, the newest, until the process ends. The bound exists because each
 /// may have many shards.
-const KEPT_MAX: usize = 20;
+const ENTRIES_MAX: usize = 20;
 
 /// Failed snapshots in the order of their end.
 #[derive(Default)]
@@ -29,24 +29,24 @@ impl FailedList {
     pub(super) fn note(&self, running: &Running, error: &Error, now_ms: i64) {
         let failed = Failed::new(running, error, now_ms);
         self.forget(&running.repository, |name| name == running.name);
-        let mut kept = self.0.lock();
-        kept.push_back(failed);
-        if kept.len() > KEPT_MAX {
-            kept.pop_front();
+        let mut entries = self.0.lock();
+        entries.push_back(failed);
+        if entries.len() > ENTRIES_MAX {
+            entries.pop_front();
         }
     }
 
     /// Returns the failed snapshots of a repository.
     pub(super) fn of(&self, repository: &str) -> Vec<Failed> {
-        let kept = self.0.lock();
-        let own = kept.iter().filter(|failed| failed.info.repository == repository);
+        let entries = self.0.lock();
+        let own = entries.iter().filter(|failed| failed.info.repository == repository);
         own.cloned().collect()
     }
 
     /// Removes the failed snapshots of a repository whose name matches.
     pub(super) fn forget(&self, repository: &str, is_meant: impl Fn(&str) -> bool) {
-        let mut kept = self.0.lock();
-        kept.retain(|failed| failed.info.repository != repository || !is_meant(&failed.info.name));
+        let mut entries = self.0.lock();
+        entries.retain(|failed| failed.info.repository != repository || !is_meant(&failed.info.name));
     }
 }
 

@@ -50,13 +50,13 @@ impl SnapshotService {
         let mut tables: HashMap<String, Vec<FilterTableRef>> = HashMap::new();
         for (name, shards) in indices {
             let before = known.tables.remove(name).unwrap_or_default();
-            let (kept, covered) = self.still_covering(repository, before, shards)?;
+            let (retained, covered) = self.still_covering(repository, before, shards)?;
             for (id, split) in splits_of(shards) {
                 if !covered.contains(&id) {
                     uncovered.entry(id).or_insert((split, BTreeSet::new())).1.insert(name);
                 }
             }
-            tables.insert(name.clone(), kept);
+            tables.insert(name.clone(), retained);
         }
         for some in parts(uncovered) {
             go_on()?;
@@ -85,9 +85,9 @@ impl SnapshotService {
         tables: Vec<FilterTableRef>,
         shards: &[ShardManifest],
     ) -> Result<(Vec<FilterTableRef>, BTreeSet<ObjectId>)> {
-        let (mut kept, mut covered) = (Vec::new(), BTreeSet::new());
+        let (mut retained, mut covered) = (Vec::new(), BTreeSet::new());
         let Ok(cache) = self.mounts.regions() else {
-            return Ok((kept, covered));
+            return Ok((retained, covered));
         };
         let own: BTreeSet<ObjectId> = splits_of(shards).map(|(id, _)| id).collect();
         for table in tables {
@@ -99,11 +99,11 @@ impl SnapshotService {
             let before = covered.len();
             covered.extend(open.splits().iter().filter(|id| own.contains(id)));
             if covered.len() > before {
-                kept.push(table);
+                retained.push(table);
             }
         }
-        match kept.len() < TABLES_MAX {
-            true => Ok((kept, covered)),
+        match retained.len() < TABLES_MAX {
+            true => Ok((retained, covered)),
             false => Ok((Vec::new(), BTreeSet::new())),
         }
     }

@@ -1,4 +1,4 @@
-//! Running restores and the latest ended ones, as `_recovery` shows them. Not kept across a restart; after it the
+//! Running restores and the latest ended ones, as `_recovery` shows them. Not stored across a restart; after it the
 //! shards are recovered from the local disk.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use firn_storage::repository::IndexManifest;
 use parking_lot::Mutex;
 
 /// Index restores remembered: some hundred bytes for each shard.
-const RESTORES_KEPT: usize = 1000;
+const RESTORES_MAX: usize = 1000;
 
 /// Restores of this process.
 #[derive(Default)]
@@ -87,7 +87,7 @@ impl Restores {
         });
         let mut restores = self.last.lock();
         restores.push_back(Arc::clone(&restore));
-        if restores.len() > RESTORES_KEPT {
+        if restores.len() > RESTORES_MAX {
             restores.pop_front();
         }
         restore
@@ -115,7 +115,7 @@ impl Restores {
 
     /// Refuses a command that would make a running restore fail in the end, for example because it takes the name of an
     /// index. `after` is the result of the command on `before`.
-    pub(crate) fn check_kept(
+    pub(crate) fn check_running_restores(
         &self,
         command: &EmbeddedCommand,
         before: &Metadata,

@@ -115,8 +115,8 @@ fn a_fully_cached_search_costs_nothing_and_is_never_refused() {
     for question in questions {
         node = limited(node, folder.path(), Some(1));
         clear(&node);
-        let told = cost(&node, &question);
-        assert!(told.bytes > 0, "{question}");
+        let estimate = cost(&node, &question);
+        assert!(estimate.bytes > 0, "{question}");
         let error = run(&node, &question).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::IllegalArgument, "{question}");
         let details = error.details().unwrap();
@@ -215,11 +215,11 @@ fn fetches_no_more_than_said(seed: u64) {
             clear(&node);
         }
         let body = question(&mut draw);
-        let told = cost(&node, &body);
+        let estimate = cost(&node, &body);
         let (_, fetched) = run(&node, &body).unwrap();
         assert!(
-            fetched <= told.bytes,
-            "seed {seed}, round {round}: {fetched} of {told:?}, {body}"
+            fetched <= estimate.bytes,
+            "seed {seed}, round {round}: {fetched} of {estimate:?}, {body}"
         );
         let again = cost(&node, &body);
         assert_eq!(again.bytes, 0, "seed {seed}, round {round}: {again:?}, {body}");
@@ -280,7 +280,7 @@ fn shared(repositories: &Path, mut draw: Rng) -> Node {
 }
 
 /// Returns a random request of a tenant of [`shared`].
-fn asked_by_tenant(draw: &mut Rng) -> Value {
+fn tenant_request(draw: &mut Rng) -> Value {
     let text: String = (0..draw.usize(1..6)).map(|_| draw.alphanumeric()).collect();
     let query = match draw.u64(..10) {
         0 => json!({"match_all": {}}),
@@ -315,7 +315,7 @@ fn asked_by_tenant(draw: &mut Rng) -> Value {
     body
 }
 
-fn told(node: &Node, ctx: &RequestContext, body: &Value) -> SearchCost {
+fn estimated_cost(node: &Node, ctx: &RequestContext, body: &Value) -> SearchCost {
     let request = SearchRequest::parse(target("frozen"), Some(body)).unwrap();
     node.run(node.engine.search_cost(ctx, request))
         .unwrap()
@@ -325,7 +325,7 @@ fn told(node: &Node, ctx: &RequestContext, body: &Value) -> SearchCost {
 
 #[test]
 fn a_tenants_estimate_does_not_depend_on_other_tenants() {
-    let seed = firn_testkit::seed("costs that tenants are told");
+    let seed = firn_testkit::seed("cost estimates of tenants");
     let mut draw = Rng::with_seed(seed);
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let nodes = [
@@ -334,16 +334,16 @@ fn a_tenants_estimate_does_not_depend_on_other_tenants() {
     ];
     let mut fetching = 0;
     for round in 0..150 {
-        let body = asked_by_tenant(&mut draw);
+        let body = tenant_request(&mut draw);
         // The other tenants use the caches at random.
         for node in &nodes {
             match draw.u64(..4) {
                 0 => clear(node),
-                1 => drop(run(node, &asked_by_tenant(&mut draw))),
+                1 => drop(run(node, &tenant_request(&mut draw))),
                 _ => {}
             }
         }
-        let [one, other] = nodes.each_ref().map(|node| told(node, &acme(), &body));
+        let [one, other] = nodes.each_ref().map(|node| estimated_cost(node, &acme(), &body));
         assert_eq!(one, other, "seed {seed}, round {round}: {body}");
         let ctx = acme();
         let mut request = SearchRequest::parse(target("frozen"), Some(&body)).unwrap();
@@ -358,7 +358,7 @@ fn a_tenants_estimate_does_not_depend_on_other_tenants() {
             fetching += u32::from(fetched > 0);
         }
         assert_eq!(
-            told(&nodes[0], &acme(), &body),
+            estimated_cost(&nodes[0], &acme(), &body),
             one,
             "seed {seed}, round {round}: {body}"
         );
@@ -370,8 +370,9 @@ fn a_tenants_estimate_does_not_depend_on_other_tenants() {
 fn a_tenant_cannot_find_out_the_terms_of_other_tenants() {
     let folder = tempfile::tempdir().unwrap();
     let node = shared(folder.path(), Rng::with_seed(3));
-    let of_term =
-        |ctx: &RequestContext, term: &str| told(&node, ctx, &json!({"size": 0, "query": {"term": {"user": term}}}));
+    let of_term = |ctx: &RequestContext, term: &str| {
+        estimated_cost(&node, ctx, &json!({"size": 0, "query": {"term": {"user": term}}}))
+    };
     let [first, last] = ["a", "~"].map(|term| of_term(&acme(), term));
     assert_eq!(first, last);
     assert!(first.bytes > 0);
@@ -494,12 +495,16 @@ fn splits_that_are_copied_as_a_whole_cost_nothing() {
 
     // All splits of the copies are local.
     for ctx in [acme(), ctx()] {
-        let told = cost(&node, &ctx, "copied-*");
-        assert_eq!((told.0, told.1, told.2, told.3), (0, 0, 0, 0), "{told:?}");
+        let estimate = cost(&node, &ctx, "copied-*");
+        assert_eq!(
+            (estimate.0, estimate.1, estimate.2, estimate.3),
+            (0, 0, 0, 0),
+            "{estimate:?}"
+        );
     }
-    let asked = limited_to(0);
-    assert_eq!(search(&node, &asked, "copied-*").unwrap(), MOUNTS * OWN_EVENTS);
-    assert_eq!(asked.work.done().repository_bytes, 0);
+    let zero_budget = limited_to(0);
+    assert_eq!(search(&node, &zero_budget, "copied-*").unwrap(), MOUNTS * OWN_EVENTS);
+    assert_eq!(zero_budget.work.done().repository_bytes, 0);
 
     // The remote mount has the same estimate alone and beside copies, independent of other tenants' reads.
     let alone = cost(&node, &acme(), "frozen");
@@ -519,9 +524,9 @@ fn splits_that_are_copied_as_a_whole_cost_nothing() {
         // No split is open after the restart.
         let own = node.take().unwrap();
         let own = node.insert(limited(own, folder.path(), None));
-        let told = cost(own, &ctx(), names);
+        let estimate = cost(own, &ctx(), names);
         clear(own);
-        told
+        estimate
     });
     assert!(alone.0 == MOUNTS && alone.2 > 0, "{alone:?}");
     assert_eq!(mixed, alone);

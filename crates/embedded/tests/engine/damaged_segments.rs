@@ -194,7 +194,7 @@ fn a_flipped_bit_changes_no_answer() {
         assert!(has(ending), "{ending}: {files:?}");
     }
     let mut random = fastrand::Rng::with_seed(SEED);
-    let mut told: BTreeMap<String, u64> = BTreeMap::new();
+    let mut reported: BTreeMap<String, u64> = BTreeMap::new();
     for number in 0..FLIPS {
         // All files in rotation, so that small ones are damaged as often as large ones.
         let file = &files[number as usize % files.len()];
@@ -217,7 +217,7 @@ fn a_flipped_bit_changes_no_answer() {
                     Ok(answer) => assert_eq!(Ok(answer), *expected, "{flipped}"),
                     Err(error) => {
                         assert!(error.contains(name), "{flipped}: {error}");
-                        *told.entry(name.rsplit('.').next().unwrap().to_owned()).or_default() += 1;
+                        *reported.entry(name.rsplit('.').next().unwrap().to_owned()).or_default() += 1;
                         assert!(
                             failure(&node).is_some_and(|failure| failure.contains(name)),
                             "{flipped}"
@@ -229,7 +229,10 @@ fn a_flipped_bit_changes_no_answer() {
         drop(node);
     }
     for kind in ["fast", "store", "term", "idx"] {
-        assert!(told.contains_key(kind), "damage of .{kind} was never seen: {told:?}");
+        assert!(
+            reported.contains_key(kind),
+            "damage of .{kind} was never seen: {reported:?}"
+        );
     }
 }
 

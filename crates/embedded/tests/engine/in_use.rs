@@ -129,17 +129,17 @@ fn a_repository_is_not_changed_while_a_snapshot_is_made() {
 fn serve(folder: PathBuf) -> (u16, Receiver<()>, Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (asked, is_asked) = channel();
+    let (requested, requests) = channel();
     let (leave, has_leave) = channel::<()>();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            answer(&folder, stream.unwrap(), &asked, &has_leave);
+            answer(&folder, stream.unwrap(), &requested, &has_leave);
         }
     });
-    (port, is_asked, leave)
+    (port, requests, leave)
 }
 
-fn answer(folder: &Path, mut stream: TcpStream, asked: &Sender<()>, has_leave: &Receiver<()>) {
+fn answer(folder: &Path, mut stream: TcpStream, requested: &Sender<()>, has_leave: &Receiver<()>) {
     let mut request = Vec::new();
     let mut byte = [0];
     while !request.ends_with(b"\r\n\r\n") {
@@ -154,7 +154,7 @@ fn answer(folder: &Path, mut stream: TcpStream, asked: &Sender<()>, has_leave: &
     let found = std::fs::read(folder.join(path.trim_start_matches('/')));
     if path.starts_with("/indices/") {
         // The response is fixed now; later changes do not affect it.
-        let _ = asked.send(());
+        let _ = requested.send(());
         let _ = has_leave.recv_timeout(Duration::from_secs(60));
     }
     let (status, body) = match &found {
@@ -178,7 +178,7 @@ fn a_snapshot_deleted_by_another_node_during_its_mount_is_not_mounted() {
     put(&writer, "r", "fs", json!({"location": "backups"}), true).unwrap();
     fill(&writer);
     snapshot(&writer, "first", "logs").unwrap();
-    let (port, is_asked, leave) = serve(folder.path().join("backups"));
+    let (port, requests, leave) = serve(folder.path().join("backups"));
     let allow = |config: &mut EmbeddedConfig| {
         use_cache(folder.path(), config);
         let mut stores = StoresConfig::new(8);
@@ -209,7 +209,7 @@ fn a_snapshot_deleted_by_another_node_during_its_mount_is_not_mounted() {
     };
     let error = std::thread::scope(|threads| {
         let mounted = threads.spawn(mount);
-        is_asked.recv_timeout(Duration::from_secs(60)).unwrap();
+        requests.recv_timeout(Duration::from_secs(60)).unwrap();
         remove(&writer, &["first"]).unwrap();
         let _ = leave.send(());
         mounted.join().unwrap().unwrap_err()

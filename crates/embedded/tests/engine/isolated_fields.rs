@@ -70,12 +70,12 @@ fn fields_of_other_tenants_behave_as_unmapped() {
         |field: &str| json!({"size": 0, "aggs": {"t": {"terms": {"field": field}}}}),
         |field: &str| json!({"query": {"query_string": {"query": "\"x y\"", "fields": [field]}}}),
     ] {
-        let told = |field: &str| match a.try_search("shared", &make(field)) {
+        let outcome = |field: &str| match a.try_search("shared", &make(field)) {
             Ok(response) => format!("{:?}", response.total),
             Err(error) => error.reason().replace(field, "FIELD"),
         };
-        assert_eq!(told("b_field.deep"), told("x_field.deep"));
-        assert_eq!(told("b_field.text"), told("x_field.text"));
+        assert_eq!(outcome("b_field.deep"), outcome("x_field.deep"));
+        assert_eq!(outcome("b_field.text"), outcome("x_field.text"));
     }
 }
 
@@ -117,13 +117,13 @@ fn declared_fields_are_known_to_every_tenant() {
         sorted(json!({"collapse": {"field": "status"}, "sort": [{"status": "asc"}]})),
         ["1", "2"]
     );
-    let told = |field: &str| {
+    let outcome = |field: &str| {
         a.try_search("week-*", &json!({"sort": [field]}))
             .map(|_| ())
             .map_err(|error| error.reason().replace(field, "F"))
     };
-    assert_eq!(told("b_field"), told("x_field"));
-    assert!(told("b_field").is_err());
+    assert_eq!(outcome("b_field"), outcome("x_field"));
+    assert!(outcome("b_field").is_err());
     let known = |node: &Node, name: &str| {
         let metadata = node
             .run(node.engine.metadata_with_mappings(&of(node, "a").ctx))

@@ -457,9 +457,9 @@ fn a_tenant_creates_changes_and_deletes_its_indices() {
     ];
     for command in all {
         for name in ["shared", "plain", "b~mine", "of-b"] {
-            let told = missing(command, name);
-            assert_eq!(told, missing(command, "nothing"), "{name}");
-            assert_eq!(told.0, ErrorKind::Forbidden);
+            let refusal = missing(command, name);
+            assert_eq!(refusal, missing(command, "nothing"), "{name}");
+            assert_eq!(refusal.0, ErrorKind::Forbidden);
         }
     }
     assert_eq!(

@@ -227,15 +227,15 @@ fn a_folder_that_the_catalog_does_not_name_is_set_aside_and_can_be_adopted() {
 fn the_files_of_a_deleted_index_go_with_the_next_start() {
     let node = two_indices();
     let dir = node.shard_dir("two", 0).parent().unwrap().to_owned();
-    let kept = tempfile::tempdir().unwrap();
-    copy_folder(&dir, kept.path());
+    let copy = tempfile::tempdir().unwrap();
+    copy_folder(&dir, copy.path());
     node.execute(Command::DeleteIndices {
         names: vec!["two".to_owned()],
     })
     .unwrap();
     assert!(!dir.exists());
     // As if the process had ended before it removed the files.
-    copy_folder(kept.path(), &dir);
+    copy_folder(copy.path(), &dir);
     let node = node.reopen();
     let report = node.engine.recovery_report();
     assert_eq!((report.removed_folder_count, report.quarantined_folder_count), (1, 0));

@@ -294,7 +294,7 @@ fn a_manifest_that_is_damaged_or_lost_is_read_from_the_repository() {
     fs::remove_file(&files[0]).unwrap();
     node = reopened(node, repositories.path());
     check_events(&node, "frozen", 4);
-    assert_eq!(fs::read(&files[0]).unwrap(), whole, "it is kept again");
+    assert_eq!(fs::read(&files[0]).unwrap(), whole, "it is stored again");
     drop(node);
 }
 

@@ -215,7 +215,7 @@ fn an_answer_over_mounted_indices_is_cached_until_it_is_cleared() {
         let body = json!({"size": 0, "aggs": {"users": {"terms": {"field": "user"}}}});
         let request = SearchRequest::parse(target("frozen"), Some(&body)).unwrap();
         let response = node.run(node.engine.search(&ctx(), request)).unwrap();
-        response.aggregations.expect("what was asked")
+        response.aggregations.expect("the requested aggregations")
     };
     let first = ask();
     assert!(Arc::ptr_eq(&first, &ask()));

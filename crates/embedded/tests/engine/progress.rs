@@ -54,7 +54,7 @@ impl Store {
             config.shared_cache_bytes = 16 << 20;
         });
         let settings = json!({
-            "bucket": "bucket", "base_path": "kept", "endpoint": self.proxy.endpoint(), "read_timeout": READ_TIMEOUT,
+            "bucket": "bucket", "base_path": "backups", "endpoint": self.proxy.endpoint(), "read_timeout": READ_TIMEOUT,
             "buffer_size": "5mb", "max_snapshot_bytes_per_sec": "-1", "max_restore_bytes_per_sec": "-1",
         });
         let put = PutRepository {

@@ -308,26 +308,28 @@ fn a_tenant_learns_no_value_of_others_from_counts() {
     assert_eq!(counts("9.9.9.9".to_owned()), counts(address(103)));
     // Nor by refusals: fields of the tenant are known even if none of its events is read, and those of other tenants
     // are not.
-    let outcome = |ip: &str, asked: &Value| {
+    let outcome = |ip: &str, options: &Value| {
         let mut body = json!({"query": {"term": {"ip": ip}}, "size": 0});
-        body.as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());
+        body.as_object_mut()
+            .unwrap()
+            .extend(options.as_object().unwrap().clone());
         let request = SearchRequest::parse(target("frozen-*"), Some(&body)).unwrap();
         let answer = node.run(node.engine.search(&small, request));
         answer
             .map(|found| (total(&found), found.shards.failures.len()))
             .map_err(|error| error.reason().to_owned())
     };
-    for (asked, is_fine) in [
+    for (options, is_fine) in [
         (json!({"sort": ["kind"]}), true),
         (json!({"collapse": {"field": "kind"}}), true),
         (json!({"sort": ["nowhere"]}), false),
         (json!({"collapse": {"field": "nowhere"}}), false),
         (json!({"aggs": {"a": {"sum": {"field": "kind"}}}}), false),
     ] {
-        let noname = outcome("9.9.9.9", &asked);
-        assert_eq!(noname, outcome(&address(103), &asked), "{asked}");
+        let noname = outcome("9.9.9.9", &options);
+        assert_eq!(noname, outcome(&address(103), &options), "{options}");
         let is_answered = matches!(noname, Ok((0, 0)));
-        assert_eq!(is_answered, is_fine, "{asked}: {noname:?}");
+        assert_eq!(is_answered, is_fine, "{options}: {noname:?}");
     }
     let body = json!({"query": {"term": {"ip": address(103)}}, "size": 0, "profile": true});
     let request = SearchRequest::parse(target("frozen-*"), Some(&body)).unwrap();

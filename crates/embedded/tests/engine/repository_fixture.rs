@@ -128,8 +128,8 @@ fn aggregations(node: &Node, name: &str, aggs: Value) -> Value {
 fn check(node: &Node, is_first: bool, (own, shared, stream): (&str, &str, Option<&str>)) {
     let written: u64 = if is_first { 20 } else { 30 };
     let gone: &[u64] = if is_first { &[3] } else { &[3, 5] };
-    let kept = written - gone.len() as u64;
-    assert_eq!(node.count(own, all()), kept);
+    let remaining = written - gone.len() as u64;
+    assert_eq!(node.count(own, all()), remaining);
     for number in gone {
         assert!(node.get(own, &format!("p-{number}")).is_none(), "{own}: {number}");
         assert_eq!(node.count(own, json!({"term": {"n": number}})), 0, "{own}: {number}");

@@ -29,7 +29,7 @@ fn hit_count(node: &Node) -> u64 {
 }
 
 /// Whether the second response is the cached first one.
-fn is_kept(first: &SearchResponse, second: &SearchResponse) -> bool {
+fn is_cached(first: &SearchResponse, second: &SearchResponse) -> bool {
     match (&first.aggregations, &second.aggregations) {
         (Some(first), Some(second)) => Arc::ptr_eq(first, second),
         _ => false,
@@ -64,7 +64,7 @@ fn a_repeated_request_returns_the_cached_page() {
     let first = ask(&node, &ctx(), &page());
     let before = hit_count(&node);
     let second = ask(&node, &ctx(), &page());
-    assert!(is_kept(&first, &second));
+    assert!(is_cached(&first, &second));
     assert_eq!(totals(&second), (7, 7, r#"{"most":{"value":9.0}}"#.to_owned()));
     assert_eq!(second.hits[0].source, first.hits[0].source);
     let third = ask(&node, &ctx(), &page());
@@ -89,11 +89,11 @@ fn changes_invalidate_the_cache() {
     node.bulk(vec![add("logs-2", json!({"n": 11}))]);
     let third = ask(&node, &ctx(), &page());
     assert_eq!(totals(&third).2, r#"{"most":{"value":11.0}}"#);
-    assert!(!is_kept(&first, &second) && !is_kept(&second, &third));
+    assert!(!is_cached(&first, &second) && !is_cached(&second, &third));
     let target = target("logs-2");
     node.run(node.engine.clear_cache(&ctx(), target)).unwrap();
     assert!(
-        !is_kept(&third, &ask(&node, &ctx(), &page())),
+        !is_cached(&third, &ask(&node, &ctx(), &page())),
         "a cleared response is not returned"
     );
 }
@@ -105,10 +105,13 @@ fn responses_with_other_dependencies_are_not_cached() {
         ("the clock", json!({"query": {"range": {"@timestamp": {"lte": "now"}}}})),
         ("its own times", json!({"profile": true})),
     ] {
-        let mut asked = page();
-        asked.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-        let first = ask(&node, &ctx(), &asked);
-        assert!(!is_kept(&first, &ask(&node, &ctx(), &asked)), "{what}");
+        let mut request = page();
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(body.as_object().unwrap().clone());
+        let first = ask(&node, &ctx(), &request);
+        assert!(!is_cached(&first, &ask(&node, &ctx(), &request)), "{what}");
     }
     let uncached = |node: &Node| {
         let mut request = SearchRequest::parse(target("logs*"), Some(&page())).unwrap();
@@ -116,7 +119,7 @@ fn responses_with_other_dependencies_are_not_cached() {
         node.run(node.engine.search(&ctx(), request)).unwrap()
     };
     let first = uncached(&node);
-    assert!(!is_kept(&first, &uncached(&node)));
+    assert!(!is_cached(&first, &uncached(&node)));
 }
 
 /// The cache looked for the letters `now` and `andom` in the text of the request.
@@ -140,7 +143,7 @@ fn names_and_values_with_the_letters_of_now_are_cached() {
         let body = json!({"query": query, "aggs": {"know_random": {"max": {"field": "n"}}}});
         let first = ask_of(&node, &ctx(), names, &body);
         assert_eq!(first.total.unwrap().value, count, "{body}");
-        assert!(is_kept(&first, &ask_of(&node, &ctx(), names, &body)), "{body}");
+        assert!(is_cached(&first, &ask_of(&node, &ctx(), names, &body)), "{body}");
     }
     let most = json!({"max": {"field": "n"}});
     for (names, body) in [
@@ -159,7 +162,7 @@ fn names_and_values_with_the_letters_of_now_are_cached() {
         ("snow-1,<logs-{now/d}*>", json!({"aggs": {"most": most}})),
     ] {
         let first = ask_of(&node, &ctx(), names, &body);
-        assert!(!is_kept(&first, &ask_of(&node, &ctx(), names, &body)), "{body}");
+        assert!(!is_cached(&first, &ask_of(&node, &ctx(), names, &body)), "{body}");
     }
 }
 
@@ -176,7 +179,7 @@ fn filters_of_aliases_may_depend_on_the_clock() {
     node.refresh("logs-1");
     let body = json!({"aggs": {"most": {"max": {"field": "n"}}}});
     let first = ask_of(&node, &ctx(), "known", &body);
-    assert!(is_kept(&first, &ask_of(&node, &ctx(), "known", &body)));
+    assert!(is_cached(&first, &ask_of(&node, &ctx(), "known", &body)));
     assert_eq!(ask_of(&node, &ctx(), "recent", &body).total.unwrap().value, 10);
     node.clock.fetch_add(55 * 60_000 + 30_000, Ordering::Relaxed);
     assert_eq!(ask_of(&node, &ctx(), "recent", &body).total.unwrap().value, 5);

@@ -433,8 +433,8 @@ fn a_node_killed_while_it_wrote_leaves_nothing_visible() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_repository(folder.path());
     fill(&node);
-    snapshot(&node, "kept", "logs").unwrap();
-    let kept = objects(folder.path(), "splits");
+    snapshot(&node, "committed", "logs").unwrap();
+    let splits_before = objects(folder.path(), "splits");
     // A process that is killed before it commits leaves its lease, a split and a manifest.
     let mark = objects(folder.path(), "log").len();
     assert!(mark > 0);
@@ -450,11 +450,11 @@ fn a_node_killed_while_it_wrote_leaves_nothing_visible() {
         b"half a manifest",
     )
     .unwrap();
-    assert_eq!(list(&node, &[]).unwrap(), ["kept"]);
+    assert_eq!(list(&node, &[]).unwrap(), ["committed"]);
     let outcome = node.run(node.engine.cleanup_repository(&ctx(), "r")).unwrap();
     assert_eq!((outcome.deleted_objects, outcome.deleted_bytes), (2, 27));
-    assert_eq!(objects(folder.path(), "splits"), kept);
-    restore(&with_repository(folder.path()), restore_request("kept", &[])).unwrap();
+    assert_eq!(objects(folder.path(), "splits"), splits_before);
+    restore(&with_repository(folder.path()), restore_request("committed", &[])).unwrap();
 }
 
 #[test]
@@ -617,12 +617,12 @@ fn a_partial_snapshot_saves_undamaged_shards() {
     let seen = |name: &str| node.run(node.engine.list_snapshots(&ctx(), "r", &vec![name.to_owned()], false));
     let failed = seen("whole").unwrap().remove(0);
     assert_eq!((failed.state, failed.successful_shards), (SnapshotState::Failed, 0));
-    let told: Vec<(&str, bool)> = failed
+    let failures: Vec<(&str, bool)> = failed
         .failures
         .iter()
         .map(|shard| (&*shard.index, shard.reason.is_empty()))
         .collect();
-    assert_eq!(told, [("bad", false)]);
+    assert_eq!(failures, [("bad", false)]);
     assert_eq!(list(&node, &["_all"]).unwrap(), ["whole"]);
     assert_eq!(snapshot(&node, "whole", "good").unwrap().state, SnapshotState::Success);
     assert_eq!(seen("whole").unwrap()[0].state, SnapshotState::Success);

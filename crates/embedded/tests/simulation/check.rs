@@ -25,7 +25,7 @@ impl Run<'_> {
             }
             let found = match self.node().documents(&name) {
                 Ok(found) => found,
-                Err(error) if self.is_down() || self.is_told(&name, &error) => continue,
+                Err(error) if self.is_down() || self.is_accepted(&name, &error) => continue,
                 Err(error) => return Err(format!("[{name}] is green and fails: {error}")),
             };
             let wrong = found.and_then(|found| self.model.indices[&name].docs.check(&found));
@@ -40,7 +40,7 @@ impl Run<'_> {
     }
 
     /// Whether a search failure is accepted: health shows it, or the repository caused it, or it was temporary.
-    fn is_told(&self, name: &str, error: &Error) -> bool {
+    fn is_accepted(&self, name: &str, error: &Error) -> bool {
         let is_mounted = matches!(self.model.indices[name].kind, Kind::Mounted(_));
         let is_of_repository = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Repository);
         is_mounted && is_of_repository

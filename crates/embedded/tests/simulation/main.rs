@@ -44,7 +44,7 @@ fn run_of(seed: u64, tally: &Tally) -> Result<(), String> {
     };
     Err(format!(
         "{violation}\nrepeat with FIRN_SIM_SEED={seed}; what was done:\n{}",
-        journal.told()
+        journal.text()
     ))
 }
 
@@ -77,10 +77,10 @@ fn no_fault_of_the_disk_loses_an_acknowledged_event() {
             });
         }
     });
-    let told = tally.told();
+    let summary = tally.summary();
     #[allow(clippy::print_stderr, reason = "the test harness shows it")]
     {
-        eprintln!("{told}");
+        eprintln!("{summary}");
     }
     let violations = violations.into_inner();
     assert!(violations.is_empty(), "{}", violations.join("\n\n"));

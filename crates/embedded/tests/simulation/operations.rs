@@ -92,12 +92,12 @@ impl Run<'_> {
             Err(error) => vec![Err(error.kind()); count],
         };
         let is_down = self.is_down();
-        let told: Vec<String> = items
+        let writes: Vec<String> = items
             .iter()
             .zip(&results)
             .map(|(item, result)| format!("{}={:?} {result:?}", item.key, item.value))
             .collect();
-        self.journal.tell(format!("write {index}: {}", told.join(", ")));
+        self.journal.record(format!("write {index}: {}", writes.join(", ")));
         let Some(index) = self.model.indices.get_mut(&index) else {
             return;
         };

@@ -162,7 +162,8 @@ impl Run<'_> {
                 if before == after {
                     return Some(Some(Step::Replace));
                 }
-                self.journal.tell(format!("policy: {before} and {after} events, anew"));
+                self.journal
+                    .record(format!("policy: {before} and {after} events, anew"));
                 let outcome = self.node().execute(Command::DeleteIndices {
                     names: vec![mounted.clone()],
                 });
@@ -220,12 +221,12 @@ impl Run<'_> {
 
     /// Records a step in the journal; `None` if it failed or its answer was lost.
     fn taken<T, E: std::fmt::Display>(&self, policy: &Policy, outcome: &Result<T, E>) -> Option<()> {
-        let told = outcome
+        let result = outcome
             .as_ref()
             .err()
             .map_or_else(|| "done".to_owned(), ToString::to_string);
         self.journal
-            .tell(format!("policy {:?} of {}: {told}", policy.step, policy.index));
+            .record(format!("policy {:?} of {}: {result}", policy.step, policy.index));
         (outcome.is_ok() && !self.is_down()).then_some(())
     }
 

@@ -30,14 +30,14 @@ const LINES_MAX: usize = 400;
 pub(crate) struct Journal(Mutex<Vec<String>>);
 
 impl Journal {
-    pub(crate) fn tell(&self, line: String) {
+    pub(crate) fn record(&self, line: String) {
         let mut lines = self.0.lock();
         if lines.len() < LINES_MAX {
             lines.push(line);
         }
     }
 
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.0.lock().join("\n")
     }
 }
@@ -61,7 +61,7 @@ impl Tally {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         format!("{self:?}")
     }
 
@@ -72,7 +72,7 @@ impl Tally {
         assert!(runs > 0, "not a single run");
         if runs >= 50 {
             let faults = [&self.power_losses, &self.kills, &self.errors, &self.full, &self.flips];
-            assert!(faults.iter().all(|count| of(count) > 0), "{}", self.told());
+            assert!(faults.iter().all(|count| of(count) > 0), "{}", self.summary());
         }
     }
 
@@ -129,7 +129,7 @@ pub(crate) fn run(seed: u64, journal: &Journal, tally: &Tally) -> Result<(), Str
         let fault = Fault::choose(&mut run.random);
         tally.note_fault(fault);
         run.armed = arm(fault, &disk, &run.node().store);
-        journal.tell(format!("-- {fault:?}"));
+        journal.record(format!("-- {fault:?}"));
         for _ in 0..run.random.usize(2..=OPERATIONS_MAX) {
             if run.is_down() {
                 break;
@@ -178,8 +178,8 @@ impl Run<'_> {
     pub(crate) fn note<T: std::fmt::Debug, E: std::fmt::Display>(&self, what: &str, outcome: &Result<T, E>) {
         let down = if self.is_down() { " (down)" } else { "" };
         match outcome {
-            Ok(done) => self.journal.tell(format!("{what}: {done:?}{down}")),
-            Err(error) => self.journal.tell(format!("{what}: failed: {error}{down}")),
+            Ok(done) => self.journal.record(format!("{what}: {done:?}{down}")),
+            Err(error) => self.journal.record(format!("{what}: failed: {error}{down}")),
         }
     }
 
@@ -214,7 +214,7 @@ impl Run<'_> {
             33 | 34 => self.delete_tenant(),
             35 => {
                 self.node().engine.begin_due();
-                self.journal.tell("what is due".to_owned());
+                self.journal.record("what is due".to_owned());
             }
             _ => self.take_policy_steps(),
         }
@@ -233,7 +233,7 @@ impl Run<'_> {
                 // The same process continues.
                 let disk = node.disk.clone();
                 self.node = Some(node);
-                self.journal.tell("the fault is over".to_owned());
+                self.journal.record("the fault is over".to_owned());
                 self.check(false)?;
                 return Ok(disk);
             }
@@ -244,13 +244,13 @@ impl Run<'_> {
         if is_closed {
             let closed = node.run(firn_engine::Engine::close(&*node.engine));
             // The error reports shards that the fault stopped: their unflushed writes are in their WALs.
-            self.journal.tell(format!("closed: {closed:?}"));
+            self.journal.record(format!("closed: {closed:?}"));
         }
         let power_loss = (!is_gone && self.random.bool()).then(|| self.random.u64(..));
         is_durable |= power_loss.is_some();
         let mut disk = end(&self.armed, &node.disk, &node.store, power_loss);
         drop(node);
-        self.journal.tell(format!(
+        self.journal.record(format!(
             "the process ended (durable: {is_durable}), and another one begins"
         ));
         // The next process may also fail while it opens.
@@ -271,7 +271,7 @@ impl Run<'_> {
             let seed = self.random.u64(..);
             let opened = Node::open(&disk, &store, &self.clock, seed);
             self.journal
-                .tell(format!("opened with {fault:?}: {:?}", opened.as_ref().err()));
+                .record(format!("opened with {fault:?}: {:?}", opened.as_ref().err()));
             let power_loss = self.random.bool().then(|| self.random.u64(..));
             is_durable = power_loss.is_some() || matches!(fault, Fault::PowerLoss { .. }) && armed.crash.has_come();
             let left = end(&armed, &disk, &store, power_loss);
@@ -287,9 +287,9 @@ impl Run<'_> {
 
     /// Ends a run with a flipped bit: checks now, and after a restart.
     fn end_damaged(&mut self, place: &Path, objects: &Arc<MemoryObjects>, tally: &Tally) -> Result<(), String> {
-        let told = format!("after a bit turned in {}", place.display());
-        self.journal.tell(told.clone());
-        self.check_damaged(place).map_err(|wrong| format!("{told}: {wrong}"))?;
+        let flip = format!("after a bit turned in {}", place.display());
+        self.journal.record(flip.clone());
+        self.check_damaged(place).map_err(|wrong| format!("{flip}: {wrong}"))?;
         let node = self.node.take().ok_or("no engine")?;
         let disk = end(&self.armed, &node.disk, &node.store, None);
         drop(node);
@@ -299,6 +299,6 @@ impl Run<'_> {
             return names_file(&error.to_string(), place);
         }
         let outcome = self.check_damaged(place);
-        outcome.map_err(|wrong| format!("{told} and a restart: {wrong}"))
+        outcome.map_err(|wrong| format!("{flip} and a restart: {wrong}"))
     }
 }

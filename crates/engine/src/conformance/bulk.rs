@@ -129,7 +129,7 @@ pub(super) async fn a_delete_creates_no_index(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn a_required_routing_is_asked_for(subject: &Subject) -> Verdict {
+pub(super) async fn a_missing_required_routing_is_refused(subject: &Subject) -> Verdict {
     let body = json!({
         "settings": {"index.number_of_shards": 3},
         "mappings": {"_routing": {"required": true}},

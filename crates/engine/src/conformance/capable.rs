@@ -93,7 +93,7 @@ pub(super) async fn running_searches_publish_progress(subject: &Subject) -> Verd
     Ok(())
 }
 
-pub(super) async fn fields_with_values_are_told(subject: &Subject) -> Verdict {
+pub(super) async fn fields_with_values_are_listed(subject: &Subject) -> Verdict {
     let properties = json!({
         "used": {"type": "keyword"}, "unused": {"type": "keyword"}, "at": {"type": "date"}, "text": {"type": "text"},
     });
@@ -309,7 +309,7 @@ pub(super) async fn a_checkpoint_covers_what_is_written(subject: &Subject) -> Ve
     refused("a request of a tenant", forbidden, ErrorKind::Forbidden)
 }
 
-pub(super) async fn recoveries_are_told(subject: &Subject) -> Verdict {
+pub(super) async fn recoveries_are_listed(subject: &Subject) -> Verdict {
     let logs = subject
         .create("logs", json!({"settings": {"index.number_of_shards": 2}}))
         .await?;
@@ -321,7 +321,7 @@ pub(super) async fn recoveries_are_told(subject: &Subject) -> Verdict {
     refused("a request of a tenant", forbidden, ErrorKind::Forbidden)
 }
 
-pub(super) async fn devices_are_told(subject: &Subject) -> Verdict {
+pub(super) async fn devices_are_listed(subject: &Subject) -> Verdict {
     let logs = subject.create("logs", json!({})).await?;
     let tiers = subject.engine().require_tiers()?;
     let devices = tiers.devices(&operator()).await?;

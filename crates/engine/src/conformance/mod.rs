@@ -89,7 +89,7 @@ macro_rules! for_each_conformance_case {
             bulk::a_write_creates_a_missing_index [];
             bulk::a_required_alias_refuses_an_index [];
             bulk::a_delete_creates_no_index [];
-            bulk::a_required_routing_is_asked_for [];
+            bulk::a_missing_required_routing_is_refused [];
             bulk::a_refresh_makes_writes_searchable [];
             versions::a_document_is_created_changed_and_deleted [];
             versions::a_create_refuses_an_existing_id [];
@@ -148,14 +148,14 @@ macro_rules! for_each_conformance_case {
             maintenance::a_deletion_by_query_removes_what_it_finds [];
             capable::costs_of_searches_are_estimated [SearchCost];
             capable::running_searches_publish_progress [SearchProgress];
-            capable::fields_with_values_are_told [FieldUsage];
+            capable::fields_with_values_are_listed [FieldUsage];
             capable::terms_are_enumerated_by_prefix [TermsEnum];
             capable::values_that_do_not_fit_are_stored [TypeConflicts];
             capable::a_purge_removes_a_tenant [Erasure];
             capable::unused_indices_of_a_tenant_are_removed [UnusedIndices];
             capable::usage_is_measured_by_tenant [TenantUsage];
-            capable::recoveries_are_told [Recoveries];
-            capable::devices_are_told [Tiers];
+            capable::recoveries_are_listed [Recoveries];
+            capable::devices_are_listed [Tiers];
             capable::the_quarantine_of_a_healthy_node_is_empty [Quarantine];
             capable::a_bulk_with_an_origin_is_stored_once [SourcePositions];
             capable::a_checkpoint_covers_what_is_written [Checkpoints];

@@ -49,7 +49,7 @@ pub(super) async fn a_search_counts_and_returns_hits(subject: &Subject) -> Verdi
     let none = json!({"size": 0, "track_total_hits": false});
     ensure!(
         subject.search(&logs, none).await?.total.is_none(),
-        "a total that was not asked for"
+        "a total that was not requested"
     );
     let bounded = subject.search(&logs, json!({"size": 0, "track_total_hits": 3})).await?;
     let total = bounded.total.ok_or_else(|| Failure::new("no total"))?;
@@ -146,7 +146,7 @@ pub(super) async fn a_source_filter_and_fields_shape_hits(subject: &Subject) -> 
     let bare = subject.search(&logs, json!({"_source": false})).await?;
     ensure!(
         bare.hits.iter().all(|hit| hit.source.is_none()),
-        "a source not asked for"
+        "a source that was not requested"
     );
     Ok(())
 }

@@ -40,7 +40,7 @@ pub(super) async fn keys_missing_values_and_orders_decide(subject: &Subject) -> 
     ] {
         let found = subject.search(&logs, json!({"size": 3, "sort": sort})).await?;
         same(&sort.to_string(), ids_of(&found), expect)?;
-        ensure!(found.max_score.is_none(), "{sort}: scores were not asked for");
+        ensure!(found.max_score.is_none(), "{sort}: scores were not requested");
     }
     let found = subject
         .search(&logs, json!({"size": 1, "sort": ["group", "n"]}))

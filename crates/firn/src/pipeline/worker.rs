@@ -23,7 +23,7 @@ use crate::settings::LogFormat;
 
 /// How often the records of positions are brought up to date while nothing is written.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// Pause before the cluster is asked again at the start.
+/// Pause between connection attempts to the cluster at the start.
 const CONNECT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Arguments of `firn pipeline run`.

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_says_what_was_asked_and_what_it_cost() {
+    fn a_record_has_the_request_and_its_cost() {
         let mut request = record(Caller::Anyone);
         request.tenant = Some(TenantId::parse("acme").unwrap());
         request.work = WorkDone {

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_told_apart() {
+    fn loopback_and_exposed_addresses_are_distinguished() {
         let check = |host: &str, expect: &str, is_exposed: bool| {
             let address = Address::resolve(host, 9200).expect("an address");
             assert_eq!(

@@ -36,8 +36,8 @@ enum Who {
     Anonymous,
 }
 
-/// Answer to a query.
-pub struct Told {
+/// Response to a query.
+pub struct Response {
     pub status: u16,
     /// Body without the members that differ from run to run.
     pub json: Value,
@@ -46,7 +46,7 @@ pub struct Told {
     pub is_failure: bool,
 }
 
-impl Told {
+impl Response {
     fn of(answer: &Answer) -> Self {
         let whole = answer.json();
         let is_partial = whole["_shards"]["failed"].as_u64().is_some_and(|failed| failed > 0)
@@ -89,7 +89,7 @@ fn leave_out(value: &mut Value) {
 }
 
 /// Runs a query; an error means that there was no answer.
-pub fn ask(node: &Node, keys: &Keys, question: &Question) -> anyhow::Result<Told> {
+pub fn ask(node: &Node, keys: &Keys, question: &Question) -> anyhow::Result<Response> {
     let client: Client = match question.who {
         Who::Operator => node.client().authorized(&keys.operator),
         Who::Alpha => node.client().authorized(&keys.alpha),
@@ -98,7 +98,7 @@ pub fn ask(node: &Node, keys: &Keys, question: &Question) -> anyhow::Result<Told
         Who::Anonymous => node.client().clone(),
     };
     let answer = client.ask(question.method, &question.path, &question.body)?;
-    Ok(Told::of(&answer))
+    Ok(Response::of(&answer))
 }
 
 fn question(who: Who, method: &'static str, path: &str, body: Value) -> Question {

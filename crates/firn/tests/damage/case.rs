@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::battery::{Question, Told, ask};
+use crate::battery::{Question, Response, ask};
 use crate::damages::Damage;
 use crate::files::{Class, files, shard_folders};
 use crate::world::{Keys, start};
@@ -23,7 +23,7 @@ pub struct Prepared {
     pub folder: PathBuf,
     pub files: Vec<(Class, PathBuf)>,
     pub keys: Keys,
-    pub told: Vec<Told>,
+    pub responses: Vec<Response>,
 }
 
 impl Prepared {
@@ -214,7 +214,7 @@ struct Answers<'a> {
 
 impl Answers<'_> {
     fn check_all(&mut self, node: &firn_testkit::Node, questions: &[Question]) -> Result<(), String> {
-        for (question, before) in questions.iter().zip(&self.prepared.told) {
+        for (question, before) in questions.iter().zip(&self.prepared.responses) {
             self.check(node, question, before)?;
         }
         Ok(())
@@ -240,31 +240,31 @@ impl Answers<'_> {
                 .iter()
                 .position(|of| std::ptr::eq(of, *question))
                 .unwrap_or_default();
-            self.check(node, question, &self.prepared.told[position])
+            self.check(node, question, &self.prepared.responses[position])
                 .map_err(|wrong| format!("after a merge: {wrong}"))?;
         }
         Ok(())
     }
 
-    fn check(&mut self, node: &firn_testkit::Node, question: &Question, before: &Told) -> Result<(), String> {
+    fn check(&mut self, node: &firn_testkit::Node, question: &Question, before: &Response) -> Result<(), String> {
         let started = Instant::now();
         let what = format!("{} {} {}", question.method, question.path, question.body);
-        let told = ask(node, &self.prepared.keys, question)
+        let response = ask(node, &self.prepared.keys, question)
             .map_err(|error| format!("{what}: no answer: {error:#}\n{}", node.log()))?;
         if started.elapsed() > PATIENCE {
             return Err(format!("{what}: the answer took {:?}", started.elapsed()));
         }
-        if told.is_same(before) {
+        if response.is_same(before) {
             return Ok(());
         }
         if before.status == 401 {
-            return Err(format!("{what}: answered without credentials: {}", told.text));
+            return Err(format!("{what}: answered without credentials: {}", response.text));
         }
         let in_log = || names(&node.log(), self.case, self.prepared);
-        let in_answer = names(&told.text, self.case, self.prepared);
+        let in_answer = names(&response.text, self.case, self.prepared);
         // A listing cannot report an error; the log does.
-        let is_listing = question.path.starts_with("/_cat/indices") && fewer_documents(&before.json, &told.json);
-        let is_named = match told.is_failure || is_listing {
+        let is_listing = question.path.starts_with("/_cat/indices") && fewer_documents(&before.json, &response.json);
+        let is_named = match response.is_failure || is_listing {
             true => in_answer || in_log(),
             false => in_answer,
         };
@@ -272,15 +272,15 @@ impl Answers<'_> {
             self.failed = true;
             return Ok(());
         }
-        let problem = match (is_named, told.is_failure) {
+        let problem = match (is_named, response.is_failure) {
             (true, _) => "an answer depends on a copy",
             (false, true) => "an error that does not name the file",
             (false, false) => "a wrong answer",
         };
         Err(format!(
             "{what}: {problem}: {} {}\nbefore: {} {}\nlog: {}",
-            told.status,
-            shortened(&told.text),
+            response.status,
+            shortened(&response.text),
             before.status,
             shortened(&before.text),
             node.log()

@@ -67,30 +67,30 @@ fn record(root: &Path, name: &'static str, questions: &[Question]) -> Prepared {
         let own = tempfile::tempdir().unwrap();
         copy_folder(&folder, own.path());
         let node = world::start(own.path(), &[]).unwrap();
-        let told: Vec<_> = questions
+        let responses: Vec<_> = questions
             .iter()
             .map(|question| ask(&node, &keys, question).unwrap())
             .collect();
-        for (question, told) in questions.iter().zip(&told) {
+        for (question, response) in questions.iter().zip(&responses) {
             assert!(
-                told.status == 401 || !told.is_failure,
+                response.status == 401 || !response.is_failure,
                 "{name}: {} {}: {}",
                 question.path,
                 question.body,
-                told.text
+                response.text
             );
         }
         node.kill9().unwrap();
-        told
+        responses
     });
-    let (told, again) = (rounds.next().unwrap(), rounds.next().unwrap());
-    for ((question, told), again) in questions.iter().zip(&told).zip(&again) {
+    let (responses, again) = (rounds.next().unwrap(), rounds.next().unwrap());
+    for ((question, response), again) in questions.iter().zip(&responses).zip(&again) {
         assert!(
-            told.is_same(again),
+            response.is_same(again),
             "{name}: undamaged, {} {} differs: {} and {}",
             question.path,
             question.body,
-            told.text,
+            response.text,
             again.text
         );
     }
@@ -100,7 +100,7 @@ fn record(root: &Path, name: &'static str, questions: &[Question]) -> Prepared {
         folder,
         files: known,
         keys,
-        told,
+        responses,
     }
 }
 

@@ -24,10 +24,10 @@ fn the_sample_is_the_first_page_of_a_search_and_the_total_exact() {
         "index": "events", "time": all_time(), "filters": [filter],
         "stages": [{"stage": "sample", "size": 30}],
     });
-    let told = world.alpha.discover(&body);
-    assert_eq!(told.0[0]["event"], "opened");
-    assert_eq!(told.0.last().unwrap()["event"], "end");
-    let sample = told.result("sample");
+    let events = world.alpha.discover(&body);
+    assert_eq!(events.0[0]["event"], "opened");
+    assert_eq!(events.0.last().unwrap()["event"], "end");
+    let sample = events.result("sample");
     assert_eq!(sample["total"], json!({"value": count, "relation": "eq"}));
     let search = json!({"query": filter, "size": 60, "sort": [{"@timestamp": "desc"}, {"_seq_no": "desc"}]});
     let search = world.alpha.ok("POST", "/events/_search", &search);
@@ -44,7 +44,7 @@ fn the_sample_is_the_first_page_of_a_search_and_the_total_exact() {
     let next = world.alpha.discover(&next);
     assert_eq!(ids(&next.result("sample")["hits"]), expect[30..60]);
     // No event of the other tenant.
-    assert!(!format!("{:?}", told.0).contains("bravo"));
+    assert!(!format!("{:?}", events.0).contains("bravo"));
 }
 
 #[test]
@@ -74,11 +74,11 @@ fn each_language_says_the_same() {
 fn the_histogram_counts_every_event_once() {
     let world = World::new(&[]);
     let (from_ms, to_ms) = (BEGIN_MS + 95 * MINUTE_MS, BEGIN_MS + 3 * DAY_MS);
-    let told = world.alpha.discover(&json!({
+    let events = world.alpha.discover(&json!({
         "index": "events", "time": {"from": from_ms, "to": to_ms},
         "stages": [{"stage": "histogram", "interval": "3h", "split_values": 3}],
     }));
-    let histogram = told.result("histogram");
+    let histogram = events.result("histogram");
     assert_eq!(
         (&histogram["split_by"], &histogram["exact"]),
         (&json!("event_class"), &json!(true))
@@ -109,7 +109,7 @@ fn the_histogram_counts_every_event_once() {
         let start = bucket["from_ms"].as_i64().unwrap() / (3 * HOUR_MS) * 3 * HOUR_MS;
         let counts = &expect[&start];
         assert_eq!(bucket["count"].as_u64(), Some(counts.values().sum()), "{bucket}");
-        let told: u64 = splits
+        let in_splits: u64 = splits
             .iter()
             .map(|name| bucket["splits"][*name].as_u64().unwrap_or(0))
             .sum();
@@ -120,7 +120,7 @@ fn the_histogram_counts_every_event_once() {
                 "{name} of {bucket}"
             );
         }
-        assert_eq!(bucket["other"].as_u64(), Some(counts.values().sum::<u64>() - told));
+        assert_eq!(bucket["other"].as_u64(), Some(counts.values().sum::<u64>() - in_splits));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{BEGIN_MS, EVENTS, World};
 #[test]
 fn a_stage_that_cannot_be_answered_takes_no_other_with_it() {
     let world = World::new(&[]);
-    let told = world.alpha.discover(&json!({
+    let events = world.alpha.discover(&json!({
         "index": "events", "time": {"from": 0},
         "stages": [
             {"stage": "sample"},
@@ -18,9 +18,9 @@ fn a_stage_that_cannot_be_answered_takes_no_other_with_it() {
             {"stage": "cardinality", "fields": ["message", "status"]},
         ],
     }));
-    assert_eq!(told.result("sample")["total"]["value"], EVENTS);
+    assert_eq!(events.result("sample")["total"]["value"], EVENTS);
     for name in ["histogram", "top_values:message"] {
-        let end = told.end_of(name);
+        let end = events.end_of(name);
         assert_eq!(
             (&end["event"], &end["status"]),
             (&json!("failed"), &json!(400)),
@@ -29,32 +29,32 @@ fn a_stage_that_cannot_be_answered_takes_no_other_with_it() {
         assert!(end["error"].to_string().contains("message"), "{end}");
         assert!(end["error"]["root_cause"].is_array(), "in Elasticsearch's shape: {end}");
     }
-    assert_eq!(told.result("top_values:tags")["values"][0]["value"], "seventh");
-    let missing = told.result("top_values:noname_has_it");
+    assert_eq!(events.result("top_values:tags")["values"][0]["value"], "seventh");
+    let missing = events.result("top_values:noname_has_it");
     assert_eq!((&missing["missing"], &missing["values"]), (&json!(EVENTS), &json!([])));
-    let fields = told.result("cardinality")["fields"].as_array().unwrap();
+    let fields = events.result("cardinality")["fields"].as_array().unwrap();
     assert!(fields[0]["error"].is_object(), "{fields:?}");
     assert_eq!(
         (&fields[1]["name"], &fields[1]["cardinality"]),
         (&json!("status"), &json!(4))
     );
-    assert_eq!(told.0.last().unwrap()["event"], "end");
+    assert_eq!(events.0.last().unwrap()["event"], "end");
 }
 
 #[test]
 fn a_sample_that_fails_ends_no_other_stage() {
     let world = World::new(&[]);
-    let told = world.alpha.discover(&json!({
+    let events = world.alpha.discover(&json!({
         "index": "events", "time": {"from": 0}, "sort": [{"message": "asc"}],
     }));
-    let end = told.end_of("sample");
+    let end = events.end_of("sample");
     assert_eq!(
         (&end["event"], &end["status"]),
         (&json!("failed"), &json!(400)),
         "{end}"
     );
-    assert!(told.result("histogram")["buckets"].is_array());
-    assert!(told.result("cardinality")["fields"].is_array());
+    assert!(events.result("histogram")["buckets"].is_array());
+    assert!(events.result("cardinality")["fields"].is_array());
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn indices_may_differ() {
         "apart-neither",
         (0..10).map(|number| json!({"@timestamp": BEGIN_MS + number})),
     );
-    let told = world.alpha.discover(&json!({
+    let events = world.alpha.discover(&json!({
         "index": "apart-*", "time": {"from": BEGIN_MS, "to": BEGIN_MS + 999},
         "stages": [
             {"stage": "sample"},
@@ -80,9 +80,9 @@ fn indices_may_differ() {
             {"stage": "cardinality", "fields": ["code", "both.keyword"]},
         ],
     }));
-    assert_eq!(told.result("sample")["total"], json!({"value": 60, "relation": "eq"}));
+    assert_eq!(events.result("sample")["total"], json!({"value": 60, "relation": "eq"}));
     // A field of two of three indices.
-    let both = told.result("top_values:both.keyword");
+    let both = events.result("top_values:both.keyword");
     assert_eq!(
         (&both["with_value"], &both["missing"], &both["total"]),
         (&json!(50), &json!(10), &json!(60))
@@ -94,12 +94,12 @@ fn indices_may_differ() {
         .map(|value| &value["count"])
         .collect();
     assert_eq!(counts, [25, 25]);
-    let histogram = told.result("histogram");
+    let histogram = events.result("histogram");
     assert_eq!(histogram["buckets"][0]["count"], 60);
     assert_eq!(histogram["buckets"][0]["other"], 10);
     // Text in one index and numbers in the other: counted as they are, or refused, but never half of them as if that
     // were all.
-    let code = told.end_of("top_values:code");
+    let code = events.end_of("top_values:code");
     match code["event"].as_str().unwrap() {
         "failed" => assert_eq!(code["status"], 400, "{code}"),
         _ => {
@@ -108,7 +108,7 @@ fn indices_may_differ() {
             assert_eq!((sum, &code["result"]["type"]), (50, &json!("conflict")), "{code}");
         }
     }
-    let fields = told.result("cardinality")["fields"].as_array().unwrap();
+    let fields = events.result("cardinality")["fields"].as_array().unwrap();
     let both = fields.iter().find(|field| field["name"] == "both.keyword").unwrap();
     assert_eq!((&both["cardinality"], &both["documents"]), (&json!(2), &json!(50)));
     let code = fields.iter().find(|field| field["name"] == "code").unwrap();
@@ -124,11 +124,11 @@ fn what_some_shards_cannot_answer_is_partial_and_says_why() {
     world.alpha.write("part-good", (0..20).map(event));
     world.alpha.write("part-bad", (0..10).map(event));
     // Texts cannot be sorted.
-    let told = world.alpha.discover(&json!({
+    let events = world.alpha.discover(&json!({
         "index": "part-*", "time": {"from": BEGIN_MS, "to": BEGIN_MS + 999}, "sort": [{"host": "asc"}],
         "stages": [{"stage": "sample"}, {"stage": "histogram", "split_by": null, "interval": "1s"}],
     }));
-    let sample = told.end_of("sample");
+    let sample = events.end_of("sample");
     assert_eq!(
         (&sample["event"], &sample["partial"]),
         (&json!("done"), &json!(true)),
@@ -142,11 +142,11 @@ fn what_some_shards_cannot_answer_is_partial_and_says_why() {
         "{failure}"
     );
     assert_eq!(sample["result"]["hits"].as_array().unwrap().len(), 20);
-    assert_eq!(told.result("histogram")["buckets"][0]["count"], 30);
+    assert_eq!(events.result("histogram")["buckets"][0]["count"], 30);
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_before_anything_begins() {
+fn an_invalid_request_is_refused_before_any_stage_starts() {
     let world = World::new(&[]);
     for (body, status, word) in [
         (json!({"index": "no-such-index"}), 404, "no-such-index"),

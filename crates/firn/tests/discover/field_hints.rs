@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::{BEGIN_MS, Party, Told, World};
+use crate::{BEGIN_MS, DiscoverEvents, Party, World};
 
 /// Returns the unknown fields in the hints of an answer.
-fn unknown(told: &Told) -> Vec<Value> {
-    let hints: Vec<&Value> = told.0.iter().filter(|event| event["event"] == "hints").collect();
+fn unknown(events: &DiscoverEvents) -> Vec<Value> {
+    let hints: Vec<&Value> = events.0.iter().filter(|event| event["event"] == "hints").collect();
     assert!(hints.len() <= 1, "{hints:?}");
     hints
         .first()
         .map_or_else(Vec::new, |hints| hints["unknown_fields"].as_array().unwrap().clone())
 }
 
-fn ask(party: &Party, language: &str, text: &str) -> Told {
+fn ask(party: &Party, language: &str, text: &str) -> DiscoverEvents {
     party.discover(&json!({"index": "events", "query": {"language": language, "text": text}}))
 }
 
@@ -28,19 +28,19 @@ fn a_misspelled_field_is_reported_with_the_nearest_name() {
         ("kql", "stauts: 200", "status: 200"),
         ("lucene", "stauts:200", "status:200"),
     ] {
-        let told = ask(&world.alpha, language, text);
-        assert_eq!(told.result("sample")["total"]["value"], 0);
-        assert_eq!(unknown(&told), [misspelled("stauts", "status", corrected)]);
+        let events = ask(&world.alpha, language, text);
+        assert_eq!(events.result("sample")["total"]["value"], 0);
+        assert_eq!(unknown(&events), [misspelled("stauts", "status", corrected)]);
         // The first result does not wait for the hints, and the last event is still the end.
-        let place = |name: &str| told.0.iter().position(|event| event["event"] == name).unwrap();
-        let sample = told
+        let place = |name: &str| events.0.iter().position(|event| event["event"] == name).unwrap();
+        let sample = events
             .0
             .iter()
             .position(|event| event["event"] == "done" && event["stage"] == "sample");
-        assert!(sample.unwrap() < place("hints") && place("end") == told.0.len() - 1);
-        let told = ask(&world.alpha, language, corrected);
-        assert_ne!(told.result("sample")["total"]["value"], 0);
-        assert!(unknown(&told).is_empty());
+        assert!(sample.unwrap() < place("hints") && place("end") == events.0.len() - 1);
+        let events = ask(&world.alpha, language, corrected);
+        assert_ne!(events.result("sample")["total"]["value"], 0);
+        assert!(unknown(&events).is_empty());
     }
     // Requests for counts only have no page that could show hints.
     let query = json!({"text": "stauts: 200"});

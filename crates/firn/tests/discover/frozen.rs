@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{BEGIN_MS, DAY_MS, EVENTS, Told, World, event};
+use crate::{BEGIN_MS, DAY_MS, DiscoverEvents, EVENTS, World, event};
 
 /// Creates the same events on disk as `shelf`, and in a repository as `shelf-frozen`.
 pub(super) fn world(ask_over: &str) -> World {
@@ -55,8 +55,8 @@ fn question(index: &str, frozen: &str) -> Value {
 const DEAR: [&str; 3] = ["histogram", "cardinality", "top_values"];
 
 /// Returns the sources of the hits; only `_index` may differ.
-fn sources(told: &Told) -> Vec<Value> {
-    let hits = told.result("sample")["hits"].as_array().unwrap().iter();
+fn sources(events: &DiscoverEvents) -> Vec<Value> {
+    let hits = events.result("sample")["hits"].as_array().unwrap().iter();
     hits.map(|hit| json!([hit["_id"], hit["_source"]])).collect()
 }
 
@@ -140,12 +140,12 @@ fn it_may_run_in_the_background() {
         .stream("/_firn/discover", "*/*", &question("shelf-frozen", "background"));
     let id = stream.until("opened")["id"].as_str().unwrap().to_owned();
     drop(stream);
-    let told = world
+    let events = world
         .alpha
         .stream(&format!("/_firn/discover/{id}"), "*/*", &Value::Null)
         .rest();
     for stage in DEAR {
-        assert_eq!(told.result(stage), local.result(stage), "{stage}");
+        assert_eq!(events.result(stage), local.result(stage), "{stage}");
     }
     // A tail covers writes: a mounted index has none.
     let tail = json!({"index": "shelf-frozen", "timeout": "100ms"});

@@ -132,8 +132,8 @@ fn a_limit_of_bytes_holds_for_files_too() {
     let all = json!({"gte": BEGIN_MS, "lt": BEGIN_MS + 30 * DAY_MS, "format": "epoch_millis"});
     let count = json!({"size": 0, "track_total_hits": true, "query": {"range": {"@timestamp": all}}});
     let path = "/shelf-frozen/_search?explain_cost=true";
-    let told = world.alpha.client.json("POST", path, &count).unwrap().json();
-    let counting = told["cost"]["bytes"].as_u64().unwrap();
+    let response = world.alpha.client.json("POST", path, &count).unwrap().json();
+    let counting = response["cost"]["bytes"].as_u64().unwrap();
     let most = counting + counting / 8;
     limit(most);
     eventually("the other quota", || {

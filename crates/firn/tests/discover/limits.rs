@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{BEGIN_MS, Told, World, eventually};
+use crate::{BEGIN_MS, DiscoverEvents, World, eventually};
 
 fn tail() -> Value {
     json!({"index": "events"})
@@ -42,8 +42,8 @@ fn retained_runs_take_no_slot() {
     let world = World::new(&[("discover.max_per_tenant", "2")]);
     let request = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
     let run = || {
-        let told = world.alpha.discover(&request);
-        format!("/_firn/discover/{}", told.0[0]["id"].as_str().unwrap())
+        let events = world.alpha.discover(&request);
+        format!("/_firn/discover/{}", events.0[0]["id"].as_str().unwrap())
     };
     let paths: Vec<String> = (0..6).map(|_| run()).collect();
     let status = |path: &String| world.alpha.client.get(path).unwrap().status;
@@ -69,8 +69,8 @@ fn an_admin_of_the_tenant_may_delete_retained_runs() {
     };
     let (one, other) = (reader("one"), reader("other"));
     let request = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
-    let told = Told::read(&one.json("POST", "/_firn/discover", &request).unwrap().text());
-    let run = format!("/_firn/discover/{}", told.0[0]["id"].as_str().unwrap());
+    let events = DiscoverEvents::read(&one.json("POST", "/_firn/discover", &request).unwrap().text());
+    let run = format!("/_firn/discover/{}", events.0[0]["id"].as_str().unwrap());
     // Both are retained in the same way.
     let submitted = one.ok(
         "POST",
@@ -148,11 +148,11 @@ fn an_answer_that_does_not_fit_is_a_failure_of_its_stage() {
         "large",
         (0..6).map(|number| json!({"@timestamp": BEGIN_MS + number, "n": number, "text": text})),
     );
-    let told = world.alpha.discover(&json!({
+    let events = world.alpha.discover(&json!({
         "index": "large", "time": {"from": 0},
         "stages": [{"stage": "sample"}, {"stage": "top_values", "field": "n"}],
     }));
-    let sample = told.end_of("sample");
+    let sample = events.end_of("sample");
     assert_eq!(
         (&sample["event"], &sample["status"]),
         (&json!("failed"), &json!(429)),
@@ -167,8 +167,8 @@ fn an_answer_that_does_not_fit_is_a_failure_of_its_stage() {
             .contains("[discover.max_memory]"),
         "{sample}"
     );
-    assert_eq!(told.result("top_values")["total"], 6);
-    assert_eq!(told.0.last().unwrap()["event"], "end");
+    assert_eq!(events.result("top_values")["total"], 6);
+    assert_eq!(events.0.last().unwrap()["event"], "end");
 }
 
 #[test]
@@ -189,8 +189,8 @@ fn the_traffic_says_how_long_each_stage_took() {
             }),
         )
         .unwrap();
-    let told = Told::read(&answer.text());
-    let took_ms = told.end_of("cardinality")["took_ms"].as_f64().unwrap();
+    let events = DiscoverEvents::read(&answer.text());
+    let took_ms = events.end_of("cardinality")["took_ms"].as_f64().unwrap();
     let body =
         json!({"query": {"bool": {"filter": [{"term": {"request.name": "discover"}}, {"term": {"tenant": "alpha"}}]}}});
     let started = Instant::now();

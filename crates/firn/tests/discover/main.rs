@@ -186,18 +186,18 @@ impl Party {
 
     /// Returns all events of an answer.
     #[track_caller]
-    fn discover(&self, body: &Value) -> Told {
+    fn discover(&self, body: &Value) -> DiscoverEvents {
         let answer = self.client.json("POST", "/_firn/discover", body).unwrap();
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
-        Told::read(&answer.text())
+        DiscoverEvents::read(&answer.text())
     }
 
     /// Returns the result of one stage over all events of `index`.
     #[track_caller]
     fn stage(&self, index: &str, stage: &Value) -> Value {
-        let told = self.discover(&json!({"index": index, "time": {"from": 0}, "stages": [stage]}));
-        told.result(stage["stage"].as_str().unwrap()).clone()
+        let events = self.discover(&json!({"index": index, "time": {"from": 0}, "stages": [stage]}));
+        events.result(stage["stage"].as_str().unwrap()).clone()
     }
 
     /// Sends a request and returns the streamed answer.
@@ -272,15 +272,15 @@ impl Stream {
         }
     }
 
-    fn rest(mut self) -> Told {
-        Told(std::iter::from_fn(|| self.next()).collect())
+    fn rest(mut self) -> DiscoverEvents {
+        DiscoverEvents(std::iter::from_fn(|| self.next()).collect())
     }
 }
 
-/// Events of an answer.
-struct Told(Vec<Value>);
+/// Events of a Discover response.
+struct DiscoverEvents(Vec<Value>);
 
-impl Told {
+impl DiscoverEvents {
     fn read(lines: &str) -> Self {
         Self(lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
     }

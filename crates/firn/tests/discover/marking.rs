@@ -11,8 +11,8 @@ fn hits(world: &World, index: &str, rest: Value, highlight: bool) -> Vec<Value> 
         "stages": [{"stage": "sample", "size": 20, "highlight": highlight}],
     });
     body.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-    let told = world.alpha.discover(&body);
-    told.result("sample")["hits"].as_array().unwrap().clone()
+    let events = world.alpha.discover(&body);
+    events.result("sample")["hits"].as_array().unwrap().clone()
 }
 
 fn marks(hits: &[Value]) -> Vec<&Value> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::{BEGIN_MS, Told, World};
+use crate::{BEGIN_MS, DiscoverEvents, World};
 
 /// Each is a value, and must be unchanged in every result.
 const ODD: [&str; 9] = [
@@ -29,10 +29,16 @@ fn an_object_has_no_values_to_count() {
         .map(|field| json!({"stage": "top_values", "field": field}))
         .to_vec();
     stages.push(json!({"stage": "cardinality", "fields": fields}));
-    let told = world
+    let events = world
         .alpha
         .discover(&json!({"index": "places", "time": {"from": 0}, "stages": stages}));
-    let ends = |name: &str| told.0.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
+    let ends = |name: &str| {
+        events
+            .0
+            .iter()
+            .filter(|event| event["event"] == name)
+            .collect::<Vec<_>>()
+    };
     let failed = ends("failed");
     assert_eq!(failed.len(), 1, "{failed:?}");
     let reason = failed[0]["error"]["reason"].as_str().unwrap();
@@ -41,13 +47,13 @@ fn an_object_has_no_values_to_count() {
     assert_eq!(done.len(), 4);
     let counted = done.iter().find(|event| event["stage"] == "cardinality").unwrap();
     let counted = counted["result"]["fields"].as_array().unwrap();
-    let told = |name: &str| counted.iter().find(|field| field["name"] == name).unwrap();
+    let counts_of = |name: &str| counted.iter().find(|field| field["name"] == name).unwrap();
     assert_eq!(
-        (&told("geo")["documents"], &told("geo")["cardinality"]),
+        (&counts_of("geo")["documents"], &counts_of("geo")["cardinality"]),
         (&Value::Null, &Value::Null)
     );
-    assert_eq!(told("geo.lat")["cardinality"], 1);
-    assert_eq!(told("nothing")["cardinality"], 0);
+    assert_eq!(counts_of("geo.lat")["cardinality"], 1);
+    assert_eq!(counts_of("nothing")["cardinality"], 0);
 }
 
 #[test]
@@ -82,10 +88,10 @@ fn values_arrive_as_they_were_sent() {
     });
     let expect: BTreeSet<&str> = ODD.into_iter().chain(["several"]).collect();
     for accept in ["application/x-ndjson", "text/event-stream"] {
-        let told: Told = world.alpha.stream("/_firn/discover", accept, &body).rest();
-        let names: Vec<&str> = told.0.iter().map(|event| event["event"].as_str().unwrap()).collect();
+        let events: DiscoverEvents = world.alpha.stream("/_firn/discover", accept, &body).rest();
+        let names: Vec<&str> = events.0.iter().map(|event| event["event"].as_str().unwrap()).collect();
         assert_eq!(names.iter().filter(|name| **name == "end").count(), 1, "{names:?}");
-        let hits = told.result("sample")["hits"].as_array().unwrap();
+        let hits = events.result("sample")["hits"].as_array().unwrap();
         let shown: BTreeSet<&str> = hits
             .iter()
             .map(|hit| hit["_source"]["text"].as_str().unwrap())
@@ -97,10 +103,10 @@ fn values_arrive_as_they_were_sent() {
             .collect();
         assert_eq!(columns, expect, "{accept}");
         assert_eq!(hits[0]["_source"]["list"], json!([1, 2]));
-        let values = told.result("top_values")["values"].as_array().unwrap();
+        let values = events.result("top_values")["values"].as_array().unwrap();
         let values: BTreeSet<&str> = values.iter().map(|value| value["text"].as_str().unwrap()).collect();
         assert_eq!(values, expect, "{accept}");
-        let splits = told.result("histogram")["splits"].as_array().unwrap();
+        let splits = events.result("histogram")["splits"].as_array().unwrap();
         let splits: BTreeSet<&str> = splits.iter().map(|name| name.as_str().unwrap()).collect();
         assert_eq!(splits, expect, "{accept}");
     }
@@ -118,16 +124,16 @@ fn an_event_may_have_three_hundred_fields() {
         Value::Object(event)
     };
     world.alpha.write("many", (0..50).map(event));
-    let told = world.alpha.discover(&json!({"index": "many", "time": {"from": 0}}));
-    let source = told.result("sample")["hits"][0]["_source"].as_object().unwrap();
+    let events = world.alpha.discover(&json!({"index": "many", "time": {"from": 0}}));
+    let source = events.result("sample")["hits"][0]["_source"].as_object().unwrap();
     assert_eq!(source.len(), 302, "with its time and its tenant");
-    let fields = told.result("cardinality")["fields"].as_array().unwrap();
+    let fields = events.result("cardinality")["fields"].as_array().unwrap();
     assert_eq!(fields.len(), 100, "as many as are counted unless others are named");
     let names: Vec<String> = (0..300).map(|field| format!("f{field:03}")).collect();
-    let told = world.alpha.discover(&json!({
+    let events = world.alpha.discover(&json!({
         "index": "many", "time": {"from": 0}, "stages": [{"stage": "cardinality", "fields": names}],
     }));
-    let fields = told.result("cardinality")["fields"].as_array().unwrap();
+    let fields = events.result("cardinality")["fields"].as_array().unwrap();
     assert_eq!(fields.len(), 300);
     for field in fields {
         let number: u64 = field["name"].as_str().unwrap()[1..].parse().unwrap();
@@ -151,16 +157,16 @@ fn megabytes_are_returned_up_to_a_bound_and_the_rest_counted() {
             [json!({"@timestamp": BEGIN_MS + number, "n": number, "text": text})],
         );
     }
-    let told = world.alpha.discover(&json!({
+    let events = world.alpha.discover(&json!({
         "index": "large", "time": {"from": 0},
         "stages": [{"stage": "sample"}, {"stage": "top_values", "field": "n", "size": 20}],
     }));
-    let sample = told.result("sample");
+    let sample = events.result("sample");
     let hits = sample["hits"].as_array().unwrap();
     let omitted = sample["omitted"].as_u64().unwrap();
     assert_eq!(hits.len() as u64 + omitted, 18);
     assert!(omitted > 0 && hits.len() > 10, "{} hits, {omitted} omitted", hits.len());
     assert_eq!(hits[0]["_source"]["n"], 17, "the newest are returned");
     assert_eq!(hits[0]["_source"]["text"], text);
-    assert_eq!(told.result("top_values")["with_value"], 18);
+    assert_eq!(events.result("top_values")["with_value"], 18);
 }

@@ -19,8 +19,8 @@ fn write(party: &Party, begin_ms: i64, days: i64) {
 
 fn histogram(party: &Party, time: &Value, interval: &str) -> Value {
     let stage = json!({"stage": "histogram", "interval": interval, "split_by": null});
-    let told = party.discover(&json!({"index": "clock", "time": time, "stages": [stage]}));
-    told.result("histogram").clone()
+    let events = party.discover(&json!({"index": "clock", "time": time, "stages": [stage]}));
+    events.result("histogram").clone()
 }
 
 /// Returns the start and the count of each bucket.
@@ -60,8 +60,8 @@ fn days_last_as_long_as_the_clocks_say() {
     ] {
         let end_ms = begin_ms + lengths.iter().sum::<i64>() * MINUTE_MS - 1;
         let time = json!({"from": begin_ms, "to": end_ms, "zone": zone});
-        let told = histogram(&world.alpha, &time, "1d");
-        assert_eq!((&told["zone"], &told["calendar"]), (&json!(zone), &json!(true)));
+        let daily = histogram(&world.alpha, &time, "1d");
+        assert_eq!((&daily["zone"], &daily["calendar"]), (&json!(zone), &json!(true)));
         let mut start_ms = begin_ms;
         let expect: Vec<(i64, u64)> = lengths
             .iter()
@@ -71,7 +71,7 @@ fn days_last_as_long_as_the_clocks_say() {
                 bucket
             })
             .collect();
-        assert_eq!(buckets(&told), expect, "{zone}");
+        assert_eq!(buckets(&daily), expect, "{zone}");
         assert_eq!(searched(&world.alpha, &time, ("calendar_interval", "1d")), expect);
         // The hour that is missing, or occurs twice, loses no event.
         let hours = buckets(&histogram(&world.alpha, &time, "1h"));
@@ -92,29 +92,29 @@ fn hours_and_days_begin_where_the_zone_says() {
     assert_eq!(buckets(&histogram(&world.alpha, &time, "1d")), expect);
     assert_eq!(searched(&world.alpha, &time, ("calendar_interval", "1d")), expect);
     let longer = json!({"from": begin_ms, "to": begin_ms + 2 * DAY_MS + HOUR_MS, "zone": "Australia/Lord_Howe"});
-    let told = buckets(&histogram(&world.alpha, &longer, "1d"));
+    let days = buckets(&histogram(&world.alpha, &longer, "1d"));
     assert_eq!(
-        told[2].0,
+        days[2].0,
         begin_ms + 2 * DAY_MS + 30 * MINUTE_MS,
         "the day lasts half an hour longer"
     );
     for (zone, offset_minutes) in [("Asia/Kolkata", 330), ("Asia/Kathmandu", 345), ("-03:30", -210)] {
         let time = json!({"from": APRIL_3_MS, "to": APRIL_3_MS + DAY_MS - 1, "zone": zone});
         for (interval, minutes) in [("1h", 60), ("3h", 180), ("12h", 720)] {
-            let told = buckets(&histogram(&world.alpha, &time, interval));
+            let reported = buckets(&histogram(&world.alpha, &time, interval));
             assert_eq!(
-                told.iter().map(|(_, count)| count).sum::<u64>(),
+                reported.iter().map(|(_, count)| count).sum::<u64>(),
                 144,
                 "{zone} {interval}"
             );
-            for (start_ms, _) in &told[1..] {
+            for (start_ms, _) in &reported[1..] {
                 let local = start_ms / MINUTE_MS + offset_minutes;
                 assert_eq!(local % minutes, 0, "{zone} {interval}: {start_ms}");
             }
             let mut expect = searched(&world.alpha, &time, ("fixed_interval", interval));
             // The first bucket is reported from the start of the range.
             expect[0].0 = expect[0].0.max(APRIL_3_MS);
-            assert_eq!(told, expect, "{zone} {interval}");
+            assert_eq!(reported, expect, "{zone} {interval}");
         }
     }
 }
@@ -124,26 +124,26 @@ fn a_range_without_events_is_drawn_empty() {
     let world = World::empty(&[]);
     write(&world.alpha, MARCH_27_MS, 1);
     let time = json!({"from": MARCH_27_MS + 10 * DAY_MS, "to": MARCH_27_MS + 11 * DAY_MS - 1, "zone": "Europe/Zurich"});
-    let told = world.alpha.discover(&json!({
+    let events = world.alpha.discover(&json!({
         "index": "clock", "time": time,
         "stages": [
             {"stage": "sample"}, {"stage": "histogram", "interval": "1h"}, {"stage": "cardinality"},
             {"stage": "top_values", "field": "kind.keyword"},
         ],
     }));
-    assert_eq!(told.result("sample")["total"], json!({"value": 0, "relation": "eq"}));
-    assert_eq!(told.result("sample")["hits"], json!([]));
-    let empty = buckets(told.result("histogram"));
+    assert_eq!(events.result("sample")["total"], json!({"value": 0, "relation": "eq"}));
+    assert_eq!(events.result("sample")["hits"], json!([]));
+    let empty = buckets(events.result("histogram"));
     assert_eq!(empty.len(), 24);
     assert!(empty.iter().all(|(_, count)| *count == 0));
-    for field in told.result("cardinality")["fields"].as_array().unwrap() {
+    for field in events.result("cardinality")["fields"].as_array().unwrap() {
         assert_eq!(
             (&field["cardinality"], &field["documents"]),
             (&json!(0), &json!(0)),
             "{field}"
         );
     }
-    let values = told.result("top_values");
+    let values = events.result("top_values");
     assert_eq!(
         (&values["values"], &values["total"], &values["missing"]),
         (&json!([]), &json!(0), &json!(0))
@@ -151,8 +151,8 @@ fn a_range_without_events_is_drawn_empty() {
 
     // Open ends are taken from the events; without events there is one empty bucket.
     let nothing = json!({"index": "clock", "filters": [{"term": {"kind.keyword": "none"}}], "time": {}, "stages": [{"stage": "histogram"}]});
-    let told = world.alpha.discover(&nothing);
-    let buckets = told.result("histogram")["buckets"].as_array().unwrap();
+    let events = world.alpha.discover(&nothing);
+    let buckets = events.result("histogram")["buckets"].as_array().unwrap();
     assert_eq!((buckets.len(), &buckets[0]["count"]), (1, &json!(0)));
     let open = histogram(&world.alpha, &json!({"zone": "UTC"}), "1h");
     assert_eq!(open["buckets"].as_array().unwrap().len(), 24);
@@ -171,14 +171,14 @@ fn buckets_are_as_wide_as_the_screen_allows() {
     let world = World::empty(&[]);
     write(&world.alpha, MARCH_27_MS, 2);
     for (days, width_px, expect) in [(1, 1200, "10m"), (7, 1200, "2h"), (28, 1200, "6h"), (28, 600, "12h")] {
-        let told = world.alpha.discover(&json!({
+        let events = world.alpha.discover(&json!({
             "index": "clock",
             "time": {"from": MARCH_27_MS, "to": MARCH_27_MS + days * DAY_MS - 1},
             "stages": [{"stage": "histogram", "width_px": width_px}],
         }));
-        let told = told.result("histogram");
-        assert_eq!(told["interval"], expect, "{days} days on {width_px} px");
-        let sum: u64 = buckets(told).iter().map(|(_, count)| count).sum();
+        let histogram = events.result("histogram");
+        assert_eq!(histogram["interval"], expect, "{days} days on {width_px} px");
+        let sum: u64 = buckets(histogram).iter().map(|(_, count)| count).sum();
         assert_eq!(sum, 144 * days.min(2) as u64);
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{BEGIN_MS, Told, World, eventually};
+use crate::{BEGIN_MS, DiscoverEvents, World, eventually};
 
 /// Documents with distinct names: enough for patterns that take long in a debug build.
 const NAMES: usize = 12_000;
@@ -72,13 +72,13 @@ fn a_cancelled_task_is_a_failure_of_its_stages() {
     world
         .operator
         .ok("POST", "/_tasks/_cancel?actions=*firn/discover", &Value::Null);
-    let told = stream.rest();
+    let events = stream.rest();
     assert!(
         started.elapsed() < ENDS_WITHIN,
         "it went on for {:?}",
         started.elapsed()
     );
-    let end = told.end_of("top_values:name");
+    let end = events.end_of("top_values:name");
     assert_eq!(
         (&end["event"], &end["error"]["type"]),
         (&json!("failed"), &json!("task_cancelled_exception")),
@@ -90,10 +90,16 @@ fn a_cancelled_task_is_a_failure_of_its_stages() {
 fn what_takes_long_says_how_far_it_is() {
     let world = World::empty(&[("thread_pool.search.size", "1")]);
     slow_index(&world);
-    let told = world.alpha.stream("/_firn/discover", "*/*", &slow(40)).rest();
-    let of = |event: &str| told.0.iter().filter(|told| told["event"] == event).collect::<Vec<_>>();
+    let events = world.alpha.stream("/_firn/discover", "*/*", &slow(40)).rest();
+    let of = |event: &str| {
+        events
+            .0
+            .iter()
+            .filter(|next| next["event"] == event)
+            .collect::<Vec<_>>()
+    };
     let so_far: Vec<&Value> = of("progress").into_iter().chain(of("partial")).collect();
-    assert!(!so_far.is_empty(), "no partial results: {:?}", told.0);
+    assert!(!so_far.is_empty(), "no partial results: {:?}", events.0);
     for event in so_far {
         let shards = &event["shards"];
         assert!(shards["done"].as_u64() <= shards["total"].as_u64(), "{event}");
@@ -104,8 +110,8 @@ fn what_takes_long_says_how_far_it_is() {
         );
     }
     // Each stage has ended, and its latest event is its end.
-    assert_eq!(of("done").len() + of("failed").len(), 5, "{:?}", told.0);
-    assert_eq!(told.result("cardinality")["fields"].as_array().unwrap().len(), 2);
+    assert_eq!(of("done").len() + of("failed").len(), 5, "{:?}", events.0);
+    assert_eq!(events.result("cardinality")["fields"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -133,12 +139,12 @@ fn a_background_run_is_reopened_by_its_caller() {
     assert_eq!(world.bravo.ask("DELETE", &path, &Value::Null).0, 404);
     assert_eq!(world.alpha.ask("GET", "/_firn/discover/nonsense", &Value::Null).0, 400);
     for accept in ["application/x-ndjson", "text/event-stream"] {
-        let told = world.alpha.stream(&path, accept, &Value::Null).rest();
-        assert_eq!(told.0[0]["id"], id.as_str());
+        let events = world.alpha.stream(&path, accept, &Value::Null).rest();
+        assert_eq!(events.0[0]["id"], id.as_str());
         for stage in ["sample", "histogram", "cardinality", "top_values"] {
-            assert_eq!(told.result(stage), expect.result(stage), "{stage}");
+            assert_eq!(events.result(stage), expect.result(stage), "{stage}");
         }
-        assert_eq!(told.0.last().unwrap()["event"], "end");
+        assert_eq!(events.0.last().unwrap()["event"], "end");
     }
     assert_eq!(world.operator.tasks(), Vec::<String>::new(), "an ended run is no task");
     world.alpha.ok("DELETE", &path, &Value::Null);
@@ -170,6 +176,6 @@ fn a_run_in_the_background_goes_on_until_it_is_deleted() {
         world.operator.tasks().is_empty() && busy(&world) == (0, 0)
     });
     assert!(took < ENDS_WITHIN, "it went on for {took:?}");
-    let Told(rest) = reader.rest();
+    let DiscoverEvents(rest) = reader.rest();
     assert_eq!(rest.last().unwrap()["event"], "end", "the reader gets the end");
 }

@@ -60,7 +60,7 @@ fn an_event_is_shown_soon_after_it_was_acknowledged() {
 }
 
 #[test]
-fn only_what_was_asked_for_is_shown_and_only_the_tenants_own() {
+fn a_tail_returns_only_matching_events_of_the_tenant() {
     let world = World::new(&[]);
     let body = json!({
         "index": "events",
@@ -99,7 +99,7 @@ fn only_what_was_asked_for_is_shown_and_only_the_tenants_own() {
 }
 
 #[test]
-fn what_the_query_found_is_marked_where_that_was_asked_for() {
+fn matches_are_highlighted_when_requested() {
     let world = World::empty(&[]);
     let body = |highlight: bool| json!({"index": "events", "time": {}, "query": {"text": "fresh"}, "filters": [{"term": {"status": 200}}], "highlight": highlight});
     let mut marking = world.alpha.stream("/_firn/discover/tail", "*/*", &body(true));
@@ -155,8 +155,8 @@ fn a_tail_ends_with_its_connection_its_time_and_its_name() {
     assert!(took < Duration::from_secs(4), "it went on for {took:?}");
 
     let timed = json!({"index": "events", "timeout": "300ms"});
-    let told = world.alpha.stream("/_firn/discover/tail", "*/*", &timed).rest();
-    assert_eq!(told.0.last().unwrap()["event"], "end");
+    let events = world.alpha.stream("/_firn/discover/tail", "*/*", &timed).rest();
+    assert_eq!(events.0.last().unwrap()["event"], "end");
 
     let mut stream = world.alpha.stream("/_firn/discover/tail", "*/*", &body);
     let id = stream.until("opened")["id"].as_str().unwrap().to_owned();

@@ -302,11 +302,11 @@ fn an_index_that_is_deleted_on_the_way_is_the_last_line() {
                     line["error"]["reason"].is_string() && line["status"].as_u64() >= Some(400),
                     "{line}"
                 );
-                let told = line["events"].as_u64().unwrap();
+                let reported = line["events"].as_u64().unwrap();
                 // The events before it are complete, and their number is right.
                 let text = String::from_utf8_lossy(&read);
                 let events = (0..48).filter(|number| text.contains(&format!("\"{number:02}{number:02}")));
-                assert_eq!(events.count() as u64, told, "{line}");
+                assert_eq!(events.count() as u64, reported, "{line}");
             }
         }
         assert!(node.log().contains("an export broke off"), "{}", node.log());

@@ -32,18 +32,18 @@ fn an_index_stays_until_its_snapshot_can_be_read() {
     bed.ok("PUT", "/events/_settings", &json!({"index.lifecycle.name": "freeze"}));
     let explained = || bed.ok("GET", "/events/_ilm/explain", &Value::Null)["indices"]["events"].clone();
     for _ in 0..2 {
-        let mut told = Value::Null;
+        let mut index_state = Value::Null;
         eventually("the discovery", || {
-            told = explained();
-            told["step_info"]["type"] == "repository_exception"
+            index_state = explained();
+            index_state["step_info"]["type"] == "repository_exception"
         });
-        let reason = told["step_info"]["reason"].as_str().unwrap_or_default();
+        let reason = index_state["step_info"]["reason"].as_str().unwrap_or_default();
         for part in [
             "object [splits/",
             "the checksum of the page at offset",
             "stays in place",
         ] {
-            assert!(reason.contains(part), "{told}");
+            assert!(reason.contains(part), "{index_state}");
         }
         assert_eq!(bed.ask("HEAD", "/partial-events", &Value::Null).status, 404);
         bed.holds_everything("events");

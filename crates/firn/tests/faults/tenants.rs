@@ -10,14 +10,14 @@ use crate::{Bed, DOCUMENTS, SHARE, is_typed};
 
 /// Tenants that are deleted, next to one that stays.
 const DELETED: [&str; 3] = ["acme-quux", "globex-quux", "initech-quux"];
-const KEPT: &str = "zeta";
+const OTHER: &str = "zeta";
 /// Events of each tenant in the first snapshot; the second has as many more.
 const EVENTS: u64 = 40;
 
 fn write(bed: &Bed, from: u64) {
     let mut lines = String::new();
     for number in from..from + EVENTS {
-        for tenant in DELETED.into_iter().chain([KEPT]) {
+        for tenant in DELETED.into_iter().chain([OTHER]) {
             let event = json!({"tenant": tenant, "number": number, "text": format!("{tenant} said {number}")});
             lines.push_str(&format!("{{\"create\":{{\"routing\":\"{tenant}\"}}}}\n{event}\n"));
         }
@@ -67,7 +67,7 @@ fn counts(bed: &Bed, index: &str) -> Option<(Vec<u64>, u64)> {
         let own = buckets.iter().find(|bucket| bucket["key"] == tenant);
         own.map_or(0, |bucket| bucket["doc_count"].as_u64().expect("a count"))
     };
-    Some((DELETED.map(of).to_vec(), of(KEPT)))
+    Some((DELETED.map(of).to_vec(), of(OTHER)))
 }
 
 /// Returns the files below a folder that contain some bytes.
@@ -120,8 +120,8 @@ fn deleted_tenants_leave_a_store_that_fails_all_the_time_under_a_process_that_is
         bed = bed.killed();
         for name in ["frozen", "cold"] {
             // The answer is right; it may be incomplete.
-            if let Some((deleted, kept)) = counts(&bed, name) {
-                assert_eq!(kept, EVENTS, "{name}");
+            if let Some((deleted, other)) = counts(&bed, name) {
+                assert_eq!(other, EVENTS, "{name}");
                 assert!(deleted.iter().all(|count| [0, EVENTS].contains(count)), "{deleted:?}");
             }
         }
@@ -164,7 +164,7 @@ fn deleted_tenants_leave_a_store_that_fails_all_the_time_under_a_process_that_is
 
 /// A mount of a read-only repository blocks a deletion, and the deletion retries with backoff.
 #[test]
-fn what_holds_a_deletion_up_is_not_asked_all_the_time() {
+fn a_blocked_deletion_retries_with_backoff() {
     let bed = Bed::start("a deletion that is held up");
     prepare(&bed);
     for name in ["frozen", "cold"] {

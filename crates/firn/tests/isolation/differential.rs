@@ -511,13 +511,13 @@ fn ask(random: &mut Random, alone: &Server, both: &Server) {
             let submitted = json_of("POST", &path, &body);
             let ids = submitted.map(|answer| answer.json()["id"].as_str().map(str::to_owned));
             if let [Some(one), Some(two)] = ids {
-                let kept = [(alone, one), (both, two)].map(|(server, id)| {
+                let stored = [(alone, one), (both, two)].map(|(server, id)| {
                     let path = format!("/_async_search/{id}");
-                    let kept = server.alpha.get(&path).unwrap();
+                    let answer = server.alpha.get(&path).unwrap();
                     server.alpha.ok("DELETE", &path, &Value::Null);
-                    kept
+                    answer
                 });
-                same("/_async_search/ID", &body.to_string(), &kept[0], &kept[1]);
+                same("/_async_search/ID", &body.to_string(), &stored[0], &stored[1]);
             }
         }
         14 => {

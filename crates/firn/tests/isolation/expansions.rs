@@ -77,8 +77,8 @@ fn terms_of_others_take_no_place() {
             let hits = found["hits"]["hits"].as_array().unwrap();
             assert_eq!(hits.len(), 1, "{round}: {query}: {found}");
             assert_eq!(hits[0]["_source"]["class"], format!("{MARK}zzz"), "{round}: {query}");
-            let told = alpha.ok("POST", "/events/_validate/query?explain=true", &body);
-            assert_eq!(told["valid"], true, "{round}: {query}: {told}");
+            let validation = alpha.ok("POST", "/events/_validate/query?explain=true", &body);
+            assert_eq!(validation["valid"], true, "{round}: {query}: {validation}");
             let fields = json!({"index_filter": query});
             let fields = alpha.ok("POST", "/events/_field_caps?fields=class", &fields);
             assert_eq!(fields["indices"].as_array().map(Vec::len), Some(1), "{round}: {query}");

@@ -425,12 +425,12 @@ fn a_foreign_name_is_as_a_missing_one() {
             .filter(|pattern| pattern.contains("{index}") && !writes)
         {
             for method in &route.methods {
-                let told = |name: &str| {
+                let response_to = |name: &str| {
                     let answer = ask(&world.alpha, &route.name, method, &path_of(pattern, name), name);
                     (answer.status, without_times(&answer.text().replace(name, "NAME")))
                 };
                 for name in &foreign {
-                    assert_eq!(told(name), told(missing), "{method} {pattern} of {name}");
+                    assert_eq!(response_to(name), response_to(missing), "{method} {pattern} of {name}");
                 }
             }
         }
@@ -572,12 +572,12 @@ fn what_one_tenant_opened_is_not_there_for_another() {
     let by_pit = json!({"pit": {"id": pit["id"]}, "size": 100});
     let scroll = bravo.ok("POST", "/events/_search?scroll=5m", &json!({"size": 1}));
     let by_scroll = json!({"scroll_id": scroll["_scroll_id"]});
-    let kept = bravo.ok("POST", "/events/_async_search?keep_on_completion=true", &json!({}));
-    let kept = kept["id"].as_str().unwrap();
+    let stored = bravo.ok("POST", "/events/_async_search?keep_on_completion=true", &json!({}));
+    let search_id = stored["id"].as_str().unwrap();
     let by_id = [
-        ("GET", format!("/_async_search/{kept}")),
-        ("GET", format!("/_async_search/status/{kept}")),
-        ("DELETE", format!("/_async_search/{kept}")),
+        ("GET", format!("/_async_search/{search_id}")),
+        ("GET", format!("/_async_search/status/{search_id}")),
+        ("DELETE", format!("/_async_search/{search_id}")),
     ];
     for (method, path) in &by_id {
         let answer = alpha.send(method, path, None, b"").unwrap();

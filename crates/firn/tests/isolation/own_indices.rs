@@ -53,9 +53,9 @@ fn an_admin_makes_changes_and_deletes_its_own() {
     };
     let theirs = format!("{MARK}-own");
     for name in ["events", "nonames", theirs.as_str()] {
-        let told = missing(alpha, "DELETE", name);
-        assert_eq!(told.0, 403, "{told:?}");
-        assert_eq!(told, missing(alpha, "DELETE", "nothing"));
+        let response = missing(alpha, "DELETE", name);
+        assert_eq!(response.0, 403, "{response:?}");
+        assert_eq!(response, missing(alpha, "DELETE", "nothing"));
     }
     assert_eq!(
         missing(&world.bravo, "DELETE", "brandnew"),
@@ -175,13 +175,13 @@ fn indices_that_its_writes_created_are_deleted_with_it_if_empty() {
         assert!(started.elapsed() < Duration::from_secs(90), "{deletion}");
         std::thread::sleep(Duration::from_millis(100));
     };
-    let told = |name: &str| {
+    let state_of = |name: &str| {
         let indices = deletion["indices"].as_array().unwrap().iter();
         let mut indices = indices.filter(|index| index["index"] == name);
         indices.next().map(|index| index["state"].clone())
     };
-    assert_eq!(told("made-by-alpha"), Some(json!("index removed")), "{deletion}");
-    assert_ne!(told("made-of-both"), Some(json!("index removed")), "{deletion}");
+    assert_eq!(state_of("made-by-alpha"), Some(json!("index removed")), "{deletion}");
+    assert_ne!(state_of("made-of-both"), Some(json!("index removed")), "{deletion}");
     assert_eq!(operator.get("/made-by-alpha").unwrap().status, 404);
     bravo.ok("GET", "/made-of-both/_doc/1", &Value::Null);
     operator.ok("GET", "/_data_stream/events", &Value::Null);

@@ -72,9 +72,9 @@ fn is_absent(task: &str, client: &Client) {
         [got, waited, cancelled].map(|answer| (answer.status, answer.text().replace(name, "TASK")))
     };
     let started = Instant::now();
-    let told = answers(task);
-    assert_eq!(told, answers(&never));
-    assert!(told.iter().all(|(status, _)| *status == 404), "{told:?}");
+    let responses = answers(task);
+    assert_eq!(responses, answers(&never));
+    assert!(responses.iter().all(|(status, _)| *status == 404), "{responses:?}");
     assert!(
         started.elapsed() < Duration::from_secs(20),
         "the request waited for the task"
@@ -96,13 +96,13 @@ fn a_task_is_visible_to_its_caller_and_the_admin_of_the_tenant() {
         is_absent(&task, stranger);
     }
     for client in [&people.wendy, &people.admin, &people.operator] {
-        let told = get(client, &task);
+        let info = get(client, &task);
         assert_eq!(
-            (&told["completed"], &told["task"]["cancelled"]),
+            (&info["completed"], &info["task"]["cancelled"]),
             (&json!(false), &json!(false)),
-            "{told}"
+            "{info}"
         );
-        assert_eq!(told["task"]["action"], "indices:data/write/delete/byquery", "{told}");
+        assert_eq!(info["task"]["action"], "indices:data/write/delete/byquery", "{info}");
     }
     // Only operators may list tasks, or cancel by action.
     for (method, path) in [
@@ -174,7 +174,7 @@ fn what_operators_do_is_no_tenant_s() {
         }
     });
     let started = Instant::now();
-    let (name, told) = loop {
+    let (name, info) = loop {
         let tasks = get(&people.operator, "/_tasks?actions=*tail*");
         let nodes = tasks["nodes"].as_object().unwrap().values().next().cloned();
         let found = nodes.and_then(|node| node["tasks"].as_object()?.clone().into_iter().next());
@@ -184,7 +184,7 @@ fn what_operators_do_is_no_tenant_s() {
         assert!(started.elapsed() < Duration::from_secs(15), "there is no tail");
         std::thread::sleep(Duration::from_millis(20));
     };
-    assert_eq!(told["cancelled"], false, "{told}");
+    assert_eq!(info["cancelled"], false, "{info}");
     is_absent(&format!("/_tasks/{name}"), &people.admin);
     people
         .operator
@@ -209,10 +209,10 @@ fn a_tenant_that_deletes_much_leaves_others_their_results() {
         })
         .collect();
     assert_eq!(get(&people.bob, &first)["response"]["deleted"], 5);
-    let kept = of_acme
+    let retained = of_acme
         .iter()
         .filter(|task| people.wendy.get(task).unwrap().status == 200);
-    assert_eq!(kept.count(), 199);
+    assert_eq!(retained.count(), 199);
     is_absent(&of_acme[0], &people.wendy);
     people.node.stop().unwrap();
 }

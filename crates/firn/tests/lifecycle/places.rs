@@ -44,8 +44,8 @@ fn an_index_that_waits_for_room_says_so() {
     eventually("waiting", || at(client, "logs") == "warm/migrate/check-migration");
     let info = || ask(client, "GET", "/logs/_ilm/explain", Value::Null)["indices"]["logs"]["step_info"].clone();
     eventually("a reason", || info()["reason"].is_string());
-    let told = info();
-    let reason = told["reason"].as_str().unwrap();
+    let step_info = info();
+    let reason = step_info["reason"].as_str().unwrap();
     for part in [
         warm.display().to_string().as_str(),
         "of tier [warm] has [",
@@ -53,8 +53,8 @@ fn an_index_that_waits_for_room_says_so() {
     ] {
         assert!(reason.contains(part), "{reason}");
     }
-    assert!(told["message"].as_str().unwrap().ends_with(reason), "{told}");
-    assert_eq!(told["shards_left_to_allocate"], 1);
+    assert!(step_info["message"].as_str().unwrap().ends_with(reason), "{step_info}");
+    assert_eq!(step_info["shards_left_to_allocate"], 1);
     low("0b");
     eventually("the move", || at(client, "logs") == "warm/complete/complete");
     assert_eq!(info(), Value::Null);

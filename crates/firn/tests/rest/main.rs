@@ -76,8 +76,8 @@ fn there_are_enough_scenarios() {
 #[test]
 fn every_query_and_aggregation_has_a_scenario() {
     let files = scenario::read_all(&root().join("tests/rest")).unwrap();
-    let untold = page::untold(&files).unwrap_or_else(|error| panic!("{error:#}"));
-    assert!(untold.is_empty(), "no row with a scenario for {untold:?}");
+    let uncovered = page::uncovered(&files).unwrap_or_else(|error| panic!("{error:#}"));
+    assert!(uncovered.is_empty(), "no row with a scenario for {uncovered:?}");
 }
 
 /// `make docs` sets `UPDATE_DOCS` to have the page written instead of compared.

@@ -58,22 +58,22 @@ fn refused(what: &str) -> Result<String> {
 }
 
 /// Returns queries and aggregations that firn supports without a row with a scenario.
-pub(crate) fn untold(files: &[ScenarioFile]) -> Result<Vec<String>> {
+pub(crate) fn uncovered(files: &[ScenarioFile]) -> Result<Vec<String>> {
     let tables = tables(files)?;
-    let mut untold = Vec::new();
+    let mut uncovered = Vec::new();
     for (table, known) in [
         ("queries", inventory::queries()),
         ("aggregations", inventory::aggregations()),
     ] {
         let rows = tables.get(table).into_iter().flatten();
-        let told: Vec<&str> = rows
+        let covered: Vec<&str> = rows
             .filter(|(_, (_, scenarios))| !scenarios.is_empty())
             .flat_map(|(row, _)| row.split('`'))
             .collect();
-        let missing = known.answered.iter().filter(|name| !told.contains(*name));
-        untold.extend(missing.map(|name| format!("{table}: {name}")));
+        let missing = known.answered.iter().filter(|name| !covered.contains(*name));
+        uncovered.extend(missing.map(|name| format!("{table}: {name}")));
     }
-    Ok(untold)
+    Ok(uncovered)
 }
 
 type Rows<'a> = BTreeMap<&'a str, (&'a Row, Vec<&'a Scenario>)>;

@@ -89,17 +89,17 @@ fn searches_count_as_much_as_bytes() {
 #[test]
 fn a_few_searches_after_a_start_move_no_tenant() {
     let mut volumes = zipf(20);
-    let asked_nothing = propose(&volumes, 4, None);
+    let without_searches = propose(&volumes, 4, None);
     volumes[19].search_cost = 9_999_999;
-    let asked_little = propose(&volumes, 4, None);
-    assert_eq!(asked_little.placement, asked_nothing.placement);
-    assert_eq!(asked_little.before.shards.len(), 4);
+    let with_few_searches = propose(&volumes, 4, None);
+    assert_eq!(with_few_searches.placement, without_searches.placement);
+    assert_eq!(with_few_searches.before.shards.len(), 4);
     assert_eq!(
-        asked_little.weighed_by,
+        with_few_searches.weighed_by,
         "by bytes: searches took 10.0 s since the start, and count from 10 s on"
     );
     volumes[19].search_cost = 10_000_000;
-    assert_ne!(propose(&volumes, 4, None).placement, asked_nothing.placement);
+    assert_ne!(propose(&volumes, 4, None).placement, without_searches.placement);
 }
 
 #[test]
@@ -107,16 +107,16 @@ fn a_small_tenant_is_not_spread_by_many_searches() {
     let mut volumes: Vec<TenantVolume> = (0..20)
         .map(|number| volume(&format!("t{number}"), 1_000_000, 0))
         .collect();
-    volumes.push(volume("asked", 1000, 60_000_000));
+    volumes.push(volume("searched", 1000, 60_000_000));
     let proposal = propose(&volumes, 4, None);
-    let place = proposal.placement.shards_of("asked");
+    let place = proposal.placement.shards_of("searched");
     assert!(place.is_none_or(|shards| shards.len() == 1), "{place:?}");
 
     // A tenant with a third of all bytes gets as many shards as its bytes fill.
-    volumes[20] = volume("asked", 10_000_000, 600_000_000);
+    volumes[20] = volume("searched", 10_000_000, 600_000_000);
     let proposal = propose(&volumes, 4, None);
     let step = &proposal.moves[0];
-    assert_eq!((step.volume.tenant.as_str(), step.to.len()), ("asked", 3));
+    assert_eq!((step.volume.tenant.as_str(), step.to.len()), ("searched", 3));
     assert!(step.reason.contains("by bytes and search time"), "{}", step.reason);
 }
 
@@ -125,7 +125,7 @@ fn nothing_measured_moves_nothing() {
     assert_eq!(propose(&[], 4, None).moves, []);
     let present = Placement {
         number_of_shards: 4,
-        tenants: BTreeMap::from([("kept".to_owned(), vec![2])]),
+        tenants: BTreeMap::from([("placed".to_owned(), vec![2])]),
     };
     let proposal = propose(&[], 4, Some(&present));
     assert_eq!(proposal.placement, present);

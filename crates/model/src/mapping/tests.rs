@@ -445,7 +445,7 @@ fn a_foreign_mapping_keeps_what_firn_does_not_know() {
             "area": {"type": "geo_shape", "orientation": "right"},
             "events": {"type": "nested", "properties": {"n": {"type": "long"}}},
             "host": {"properties": {"name": {"type": "keyword"}, "version": {"type": "version"}}},
-            "kept": {"dynamic": "false", "properties": {"vector": {"type": "knn_vector", "dimension": 3}}},
+            "items": {"dynamic": "false", "properties": {"vector": {"type": "knn_vector", "dimension": 3}}},
             "message": {
                 "type": "text",
                 "analyzer": "my_analyzer",

@@ -36,7 +36,7 @@ fn event_template(name: &str) -> Value {
 /// bulk would create a plain index of that name. Returns a message for the user.
 pub(super) fn ensure_data_stream(client: &Client, name: &str) -> anyhow::Result<Option<String>> {
     let encoded = encode_segment(name);
-    match client.exists_if_told(&format!("/{encoded}"))? {
+    match client.exists_if_allowed(&format!("/{encoded}"))? {
         Some(true) => return Ok(None),
         Some(false) => {}
         // An API key that may only write.

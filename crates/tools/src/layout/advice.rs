@@ -17,7 +17,7 @@ const SHARD_EVENTS_PER_SECOND: f64 = 20_000.0;
 const BUSIEST_BY_MEAN: f64 = 3.0;
 /// Maximum of shards on a node: each has open files and memory. `cluster.max_shards_per_node` of Elasticsearch is the
 /// same.
-const SHARDS_KEPT_MAX: f64 = 1000.0;
+const TOTAL_SHARDS_MAX: f64 = 1000.0;
 /// Only whole indices are dropped, so up to one period more than the retention is kept: at most a quarter of it.
 const RETENTION_PARTS_MIN: f64 = 4.0;
 /// Smaller differences are within the measurement error: the shorter period wins.
@@ -32,7 +32,8 @@ pub(super) struct Tenant {
     pub(super) tenant: String,
     pub(super) events: u64,
     /// Total time of its searches, ms; 0 without a traffic record.
-    pub(super) asked_ms: f64,
+    #[serde(rename = "asked_ms")]
+    pub(super) search_ms: f64,
 }
 
 /// Facts about the data.
@@ -74,7 +75,8 @@ pub(super) struct Candidate {
     /// Shards that a search for one tenant reads.
     pub(super) shards_searched: f64,
     /// Shards at the end of the retention.
-    pub(super) shards_kept: f64,
+    #[serde(rename = "shards_kept")]
+    pub(super) total_shards: f64,
     /// Expected time for the middle tenant, from the measured costs.
     pub(super) sample_ms: f64,
     pub(super) histogram_ms: f64,
@@ -155,7 +157,7 @@ pub(super) fn advise(facts: &Facts) -> Option<Advice> {
     }
     // If every period needs more shards than a node should have, the one with the fewest shards is chosen.
     let keeps = |candidate: &&Candidate| !matches!(candidate.refused, Some(Refused::Retention(_)));
-    let by_shards = |a: &&Candidate, b: &&Candidate| a.shards_kept.total_cmp(&b.shards_kept);
+    let by_shards = |a: &&Candidate, b: &&Candidate| a.total_shards.total_cmp(&b.total_shards);
     let chosen = chosen.or_else(|| candidates.iter().filter(keeps).min_by(by_shards))?;
     // With one shard there is nothing to place.
     let proposal = (chosen.shards > 1).then(|| propose(&loads(facts), chosen.shards, None));
@@ -195,15 +197,15 @@ fn candidate(facts: &Facts, middle: &Tenant, period: Period) -> Candidate {
     // A window begins somewhere within a period, and so overlaps one more than fits into it.
     let shards_searched = facts.question_days / days + 1.0;
     let events = middle.events as f64 / facts.days.max(1.0) * facts.question_days;
-    let kept = shards * (retention_days / days + 1.0);
+    let total_shards = shards * (retention_days / days + 1.0);
     let refused = if retention_days < days * RETENTION_PARTS_MIN && period != Period::Day {
         Some(Refused::Retention(format!(
             "the deletion of whole indices would keep up to {:.0} % more than {retention_days:.0} days",
             days / retention_days * 100.0
         )))
-    } else if kept > SHARDS_KEPT_MAX {
+    } else if total_shards > TOTAL_SHARDS_MAX {
         Some(Refused::Shards(format!(
-            "{kept:.0} shards are more than the maximum of {SHARDS_KEPT_MAX:.0} on a node"
+            "{total_shards:.0} shards are more than the maximum of {TOTAL_SHARDS_MAX:.0} on a node"
         )))
     } else {
         None
@@ -213,7 +215,7 @@ fn candidate(facts: &Facts, middle: &Tenant, period: Period) -> Candidate {
         shards: shards as u32,
         shard_bytes: bytes / shards,
         shards_searched,
-        shards_kept: kept,
+        total_shards,
         sample_ms: facts.costs.sample.of(shards_searched, events),
         histogram_ms: facts.costs.histogram.of(shards_searched, events),
         refused,
@@ -242,7 +244,7 @@ fn loads(facts: &Facts) -> Vec<TenantVolume> {
         tenant: tenant.tenant.clone(),
         documents: tenant.events,
         bytes: (tenant.events as f64 * event_bytes) as u64,
-        search_cost: (tenant.asked_ms * 1000.0) as u64,
+        search_cost: (tenant.search_ms * 1000.0) as u64,
     };
     facts.tenants.iter().map(load).collect()
 }
@@ -327,7 +329,7 @@ mod tests {
         let tenant = |number: i32| Tenant {
             tenant: format!("tenant-{number:02}"),
             events: (events * 0.1 * 0.91_f64.powi(number)) as u64,
-            asked_ms: 0.0,
+            search_ms: 0.0,
         };
         Facts {
             tenants: (0..20).map(tenant).collect(),
@@ -396,14 +398,14 @@ mod tests {
         assert!(!quiet.placement.is_empty());
         assert_eq!(quiet.reasons.last().unwrap().rule, "placement");
         // A tenant with most of the search time is heavy even with few events, and is not spread if it has few.
-        facts.tenants[19].asked_ms = 1e6;
+        facts.tenants[19].search_ms = 1e6;
         let busy = advise(&facts).unwrap();
         assert_ne!(busy.placement, quiet.placement);
         assert!(busy.placement.get("tenant-19").is_none_or(|shards| shards.len() == 1));
     }
 
     #[test]
-    fn tenants_with_hardly_any_events_are_not_asked_about() {
+    fn tenants_with_few_events_are_not_measured() {
         let check = |events: &[u64], expect: &[(&str, u64)], middle: u64| {
             let mut facts = facts(1e5, 300.0, 365.0, 0.1);
             facts.costs.sample = Cost {
@@ -414,7 +416,7 @@ mod tests {
             let tenant = |events: &u64| Tenant {
                 tenant: format!("of-{events}"),
                 events: *events,
-                asked_ms: 0.0,
+                search_ms: 0.0,
             };
             facts.tenants = events.iter().map(tenant).collect();
             let found: Vec<(&str, u64)> = sizes(&facts.tenants)

@@ -76,10 +76,10 @@ impl MeasuredIndices<'_> {
         volumes.shards = shards;
         volumes.bytes = bytes;
         volumes.retention_days = self.retention_days();
-        if let Some(asked_ms) = self.traffic()? {
+        if let Some(search_ms) = self.traffic()? {
             volumes.traffic_known = true;
             for tenant in &mut volumes.tenants {
-                tenant.asked_ms = asked_ms.get(&tenant.tenant).copied().unwrap_or(0.0);
+                tenant.search_ms = search_ms.get(&tenant.tenant).copied().unwrap_or(0.0);
             }
         }
         Ok(volumes)
@@ -146,7 +146,7 @@ impl MeasuredIndices<'_> {
             Tenant {
                 tenant: key.as_str().map_or_else(|| key.to_string(), str::to_owned),
                 events,
-                asked_ms: 0.0,
+                search_ms: 0.0,
             }
         });
         let instant = |name: &str| {

@@ -40,7 +40,7 @@ pub(crate) const BACKGROUND_MAX: u64 = 64;
 
 /// `POST /{index}/_delete_by_query`.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let asked = ByQueryRequest::read(&call)?;
+    let request = ByQueryRequest::read(&call)?;
     let waits = call.params.bool("wait_for_completion", true)?;
     let mut ctx = RequestContext {
         scope: Arc::new(scope(&call)?),
@@ -48,10 +48,10 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     };
     // The run counts as a search of its tenant until it ends, which may be after this request.
     let permit = edge.admit(&ctx.scope, SEARCH_ACTION)?;
-    let progress = Arc::new(Progress::new(asked.requests_per_second));
+    let progress = Arc::new(Progress::new(request.requests_per_second));
     if waits {
         edge.tasks.report(call.task, &progress);
-        let run = Run::open(&edge, ctx, asked, progress).await?;
+        let run = Run::open(&edge, ctx, request, progress).await?;
         let outcome = run.run().await?;
         let metadata = edge.metadata(&call).await?;
         return Ok(outcome.reply(&metadata));
@@ -64,7 +64,7 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         )
     })?;
     ctx.cancel = Cancel::default();
-    let run = Run::open(&edge, ctx.clone(), asked, Arc::clone(&progress)).await?;
+    let run = Run::open(&edge, ctx.clone(), request, Arc::clone(&progress)).await?;
     let task = edge
         .tasks
         .start(ACTION, format!("POST {}", call.path), edge.now_ms(), &ctx);

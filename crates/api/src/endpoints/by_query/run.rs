@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) struct Run {
     edge: Arc<Edge>,
     ctx: RequestContext,
-    asked: ByQueryRequest,
+    request: ByQueryRequest,
     progress: Arc<Progress>,
     moment: SharedPointInTime,
     /// Smallest `index.max_result_window` of the searched indices.
@@ -59,17 +59,17 @@ impl Run {
     pub(super) async fn open(
         edge: &Arc<Edge>,
         ctx: RequestContext,
-        asked: ByQueryRequest,
+        request: ByQueryRequest,
         progress: Arc<Progress>,
     ) -> Result<Self, ApiError> {
         let metadata = edge.engine.metadata(&ctx).await?;
-        let windows = edge.resolve(&asked.target, &metadata)?;
+        let windows = edge.resolve(&request.target, &metadata)?;
         let window = windows.iter().map(|index| index.settings.max_result_window).min();
-        let moment = SharedPointInTime::open(edge, &ctx, &asked.target, asked.routing.clone(), None).await?;
+        let moment = SharedPointInTime::open(edge, &ctx, &request.target, request.routing.clone(), None).await?;
         Ok(Self {
             edge: Arc::clone(edge),
             ctx,
-            asked,
+            request,
             progress,
             moment,
             window: window.map_or(usize::MAX, |window| usize::try_from(window).unwrap_or(usize::MAX)),
@@ -85,10 +85,10 @@ impl Run {
         };
         if self.is_cancelled() {
             self.progress.counts().is_cancelled = true;
-        } else if self.asked.refresh && !touched.is_empty() {
+        } else if self.request.refresh && !touched.is_empty() {
             let target = IndexTarget {
                 expression: touched.into_iter().collect(),
-                options: self.asked.target.options,
+                options: self.request.target.options,
             };
             self.edge.engine.refresh(&self.ctx, target).await?;
         }
@@ -111,7 +111,7 @@ impl Run {
                 after = page.last().map(|hit| hit.sort.clone());
                 found = page.into();
             }
-            let count = self.asked.batch.min(found.len()).min(self.left());
+            let count = self.request.batch.min(found.len()).min(self.left());
             if count == 0 || self.is_cancelled() {
                 return Ok(Vec::new());
             }
@@ -128,14 +128,14 @@ impl Run {
     /// Returns how many documents may still be deleted.
     fn left(&self) -> usize {
         let deleted = self.progress.counts().deleted;
-        match self.asked.max_docs {
+        match self.request.max_docs {
             Some(max) => usize::try_from(max.saturating_sub(deleted)).unwrap_or(usize::MAX),
             None => usize::MAX,
         }
     }
 
     fn page_size(&self) -> usize {
-        self.asked.page_size(self.window)
+        self.request.page_size(self.window)
     }
 
     fn is_cancelled(&self) -> bool {
@@ -144,13 +144,13 @@ impl Run {
 
     /// Returns the next matching documents after the sort values `after` of the last page.
     async fn find(&self, after: Option<&[Value]>) -> Result<Vec<Hit>, ApiError> {
-        let request = self.asked.search(&self.moment, self.window, after)?;
+        let request = self.request.search(&self.moment, self.window, after)?;
         let search = || self.moment.search(request.clone());
         let response = self.patiently(search, |counts| counts.search_retries += 1).await?;
         if let Some(total) = response.total
             && after.is_none()
         {
-            self.progress.counts().total = total.value.min(self.asked.max_docs.unwrap_or(u64::MAX));
+            self.progress.counts().total = total.value.min(self.request.max_docs.unwrap_or(u64::MAX));
         }
         Ok(response.hits)
     }
@@ -161,7 +161,7 @@ impl Run {
         let request = BulkRequest {
             items,
             refresh: Refresh::No,
-            timeout: self.asked.timeout,
+            timeout: self.request.timeout,
             origin: None,
         };
         let bulk = || async { Ok(self.edge.engine.bulk(&self.ctx, request.clone()).await?) };
@@ -180,7 +180,7 @@ impl Run {
             };
             if error.kind() == ErrorKind::VersionConflict {
                 counts.version_conflicts += 1;
-                if self.asked.proceeds {
+                if self.request.proceeds {
                     continue;
                 }
             }
@@ -213,7 +213,7 @@ impl Run {
 
     /// Waits until the rate limit allows this many documents since `began`.
     async fn keep_pace(&self, count: usize, began: Instant) {
-        let Some(rate) = self.asked.requests_per_second else {
+        let Some(rate) = self.request.requests_per_second else {
             return;
         };
         let paced = Duration::try_from_secs_f32(count as f32 / rate).unwrap_or(Duration::MAX);

@@ -129,15 +129,15 @@ pub(super) fn read(
 }
 
 /// Adds keep-alive messages to a stream with long pauses.
-pub(super) fn kept_alive(
+pub(super) fn with_keep_alive(
     pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
     wire: Wire,
 ) -> impl Stream<Item = std::io::Result<Bytes>> + Send {
-    kept_alive_every(pieces, wire, KEEP_ALIVE)
+    with_keep_alive_every(pieces, wire, KEEP_ALIVE)
 }
 
 /// Does the same with another interval.
-fn kept_alive_every(
+fn with_keep_alive_every(
     pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
     wire: Wire,
     every: Duration,
@@ -207,10 +207,10 @@ mod tests {
     #[tokio::test]
     async fn keep_alives_break_the_silence_of_event_streams() {
         let every = Duration::from_millis(1);
-        let mut silent = Box::pin(kept_alive_every(stream::pending(), Wire::Events, every));
+        let mut silent = Box::pin(with_keep_alive_every(stream::pending(), Wire::Events, every));
         assert!(silent.next().await.unwrap().unwrap().starts_with(b":"));
         let lines = stream::once(async { Ok(Bytes::from_static(b"x")) });
-        let pieces: Vec<_> = kept_alive_every(lines, Wire::Lines, every).collect().await;
+        let pieces: Vec<_> = with_keep_alive_every(lines, Wire::Lines, every).collect().await;
         assert_eq!(pieces.len(), 1);
     }
 }

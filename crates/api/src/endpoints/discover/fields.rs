@@ -23,7 +23,7 @@ use crate::wire::error::ApiError;
 use crate::wire::json_fields::Fields;
 use crate::wire::reply::Reply;
 
-/// Maximum fields of an answer; mappings of well-kept indices have a thousand.
+/// Maximum fields of an answer; mappings of well-maintained indices have a thousand.
 const FIELDS_MAX: usize = 5000;
 /// Maximum indices listed per type of a field on which they disagree.
 const INDICES_MAX: usize = 100;
@@ -64,14 +64,14 @@ type ByType<'a> = BTreeMap<&'static str, Vec<(&'a str, Capability)>>;
 
 /// `POST /_firn/discover/fields`.
 pub(crate) async fn fields(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let mut asked = Fields::new("discover request", body(&call)?);
+    let mut request = Fields::new("discover request", body(&call)?);
     let mut place = Map::new();
     for name in ["index", "time"] {
-        if let Some(value) = asked.take(name) {
+        if let Some(value) = request.take(name) {
             place.insert(name.to_owned(), value);
         }
     }
-    asked.finish()?;
+    request.finish()?;
     let question = EventSelection::take(&mut Fields::new("discover request", place), edge.now_ms())?;
     let metadata = edge.metadata_with_mappings(&call).await?;
     let indices = edge.resolve_names(&question.target, &metadata)?;
@@ -80,8 +80,10 @@ pub(crate) async fn fields(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let by_name = by_name(&metadata, &indices);
     let shown = shown(&by_name, &in_use);
     let times = time_fields(&by_name);
-    let asked = question.time.as_ref().map(|time| time.field.as_str());
-    let time_field = asked.filter(|field| times.contains(field)).or(times.first().copied());
+    let requested = question.time.as_ref().map(|time| time.field.as_str());
+    let time_field = requested
+        .filter(|field| times.contains(field))
+        .or(times.first().copied());
     let mut columns: Vec<String> = well_known(&in_use).into_iter().map(str::to_owned).collect();
     if columns.is_empty() && !known_fields::any_mounted(&metadata, &indices) {
         columns = most_used(&edge, &call.ctx, &question, &in_use, time_field).await;

@@ -59,8 +59,14 @@ pub(super) struct Buckets {
 
 impl Buckets {
     /// Creates buckets with the requested interval, or with one that fits the pixels, over a time range with both ends.
-    pub(super) fn new(asked: Option<&str>, width_px: u64, from_ms: i64, to_ms: i64, range: &TimeRange) -> Result<Self> {
-        let (interval, interval_ms, name) = match asked {
+    pub(super) fn new(
+        requested: Option<&str>,
+        width_px: u64,
+        from_ms: i64,
+        to_ms: i64,
+        range: &TimeRange,
+    ) -> Result<Self> {
+        let (interval, interval_ms, name) = match requested {
             Some(text) => parse(text)?,
             None => choose(to_ms.saturating_sub(from_ms).saturating_add(1), width_px),
         };
@@ -138,8 +144,8 @@ mod tests {
         TimeRange::read(object.as_object().unwrap().clone(), 0).unwrap()
     }
 
-    fn buckets(asked: Option<&str>, width_px: u64, from_ms: i64, to_ms: i64, zone: &str) -> Result<Buckets> {
-        Buckets::new(asked, width_px, from_ms, to_ms, &range(zone))
+    fn buckets(requested: Option<&str>, width_px: u64, from_ms: i64, to_ms: i64, zone: &str) -> Result<Buckets> {
+        Buckets::new(requested, width_px, from_ms, to_ms, &range(zone))
     }
 
     #[test]
@@ -204,14 +210,14 @@ mod tests {
 
     #[test]
     fn too_many_buckets_and_nonsense_are_refused() {
-        for (asked, expect) in [
+        for (interval, expect) in [
             ("1s", "more than [2048] buckets"),
             ("1ms", "more than [2048] buckets"),
             ("2M", "must be [auto]"),
             ("0s", "must be [auto]"),
             ("often", "must be [auto]"),
         ] {
-            let error = buckets(Some(asked), 1200, 0, 30 * DAY, "UTC").unwrap_err();
+            let error = buckets(Some(interval), 1200, 0, 30 * DAY, "UTC").unwrap_err();
             assert!(error.reason().contains(expect), "{error}");
         }
         assert_eq!(

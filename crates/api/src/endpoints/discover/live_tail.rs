@@ -15,7 +15,7 @@ use firn_query::search::{Hit, IndexTarget, SearchRequest, SearchResponse, Search
 use futures_util::{Stream, stream};
 use serde_json::{Value, json};
 
-use super::event_stream::{Wire, kept_alive};
+use super::event_stream::{Wire, with_keep_alive};
 use super::highlights;
 use super::opening::{body, opened, resolve};
 use super::request::{EventSelection, write_hits};
@@ -73,7 +73,7 @@ pub(crate) async fn tail(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     // Existing events are not new.
     tail.look().await?;
     tail.begun = true;
-    Ok(wire.reply(kept_alive(tail.pieces(opened, wire), wire), true))
+    Ok(wire.reply(with_keep_alive(tail.pieces(opened, wire), wire), true))
 }
 
 /// Running tail.

@@ -71,11 +71,11 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3 * 86_400);
 pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let wire = Wire::of(&call);
     let now_ms = edge.now_ms();
-    let asked = DiscoverRequest::read(body(&call)?, now_ms)?;
-    let (metadata, indices) = resolve(&edge, &call, &asked.question).await?;
+    let request = DiscoverRequest::read(body(&call)?, now_ms)?;
+    let (metadata, indices) = resolve(&edge, &call, &request.question).await?;
     // The run counts as one search of its tenant until it ends, which may be after this request.
     let permit = edge.admit(&call.ctx.scope, "indices:data/read/search")?;
-    let goes_on = asked.frozen == Frozen::Background;
+    let goes_on = request.frozen == Frozen::Background;
     let ctx = RequestContext {
         cancel: match goes_on {
             true => Cancel::default(),
@@ -97,7 +97,7 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     };
     discover.answer.post(
         ResultKey::Opened,
-        opened(&discover.id, &asked.question, &indices, now_ms),
+        opened(&discover.id, &request.question, &indices, now_ms),
     )?;
     let task = goes_on.then(|| {
         edge.tasks
@@ -106,8 +106,8 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     let run = Run {
         edge: Arc::clone(&edge),
         ctx,
-        question: asked.question.clone(),
-        frozen: asked.frozen,
+        question: request.question.clone(),
+        frozen: request.frozen,
         metadata,
         indices,
         board: Arc::clone(&discover.answer),
@@ -118,10 +118,10 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
         _permit: permit,
         _task: task,
     };
-    let kept = goes_on.then(|| (Arc::clone(&edge), Arc::clone(&discover)));
+    let background = goes_on.then(|| (Arc::clone(&edge), Arc::clone(&discover)));
     let going = async move {
-        run_stages::run_all(run, asked).await;
-        if let Some((edge, discover)) = kept {
+        run_stages::run_all(run, request).await;
+        if let Some((edge, discover)) = background {
             edge.discovers.end(&discover, discover.answer.bytes());
         }
     };
@@ -145,7 +145,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
 /// Streams the events of a board; `held` is dropped with the connection.
 fn reply(discover: &Discover, wire: Wire, held: impl Send + 'static) -> Reply {
     let pieces = event_stream::read(Arc::clone(&discover.answer), wire, held);
-    wire.reply(event_stream::kept_alive(pieces, wire), false)
+    wire.reply(event_stream::with_keep_alive(pieces, wire), false)
 }
 
 /// `DELETE /_firn/discover/{id}`: ends the run if it is still active. An admin of its tenant may do so too.

@@ -502,17 +502,17 @@ mod tests {
 
     #[test]
     fn what_is_not_said_has_a_default() {
-        let asked = read(json!({"index": "a,b"})).unwrap();
-        assert_eq!(asked.question.target.expression, ["a", "b"]);
-        assert_eq!(asked.question.query_dsl, json!({"match_all": {}}));
-        let names: Vec<_> = asked.stages.iter().map(Stage::name).collect();
+        let request = read(json!({"index": "a,b"})).unwrap();
+        assert_eq!(request.question.target.expression, ["a", "b"]);
+        assert_eq!(request.question.query_dsl, json!({"match_all": {}}));
+        let names: Vec<_> = request.stages.iter().map(Stage::name).collect();
         assert_eq!(names, ["sample", "histogram", "cardinality"]);
-        assert_eq!(asked.frozen, Frozen::Ask);
+        assert_eq!(request.frozen, Frozen::Ask);
     }
 
     #[test]
     fn everything_that_narrows_is_one_query() {
-        let asked = read(json!({
+        let request = read(json!({
             "index": ["a"],
             "time": {"field": "t", "from": "now-1h", "to": "now"},
             "query": {"language": "dsl", "dsl": {"term": {"a": 1}}},
@@ -523,16 +523,16 @@ mod tests {
         let expect = json!({"bool": {"filter": [
             {"range": {"t": range}}, {"term": {"a": 1}}, {"exists": {"field": "b"}},
         ]}});
-        assert_eq!(asked.question.query_dsl, expect);
+        assert_eq!(request.question.query_dsl, expect);
         assert_eq!(
-            asked.question.sort[0],
+            request.question.sort[0],
             json!({"t": {"order": "desc", "unmapped_type": "date"}})
         );
     }
 
     #[test]
     fn stages_come_cheapest_first() {
-        let asked = read(json!({"index": "a", "stages": [
+        let request = read(json!({"index": "a", "stages": [
             {"stage": "cardinality", "fields": ["x"]},
             {"stage": "top_values", "field": "x"},
             {"stage": "top_values", "field": "y", "size": 3},
@@ -540,7 +540,11 @@ mod tests {
             {"stage": "sample", "size": 7},
         ]}))
         .unwrap();
-        let names: Vec<_> = asked.stages.iter().map(|stage| (stage.name(), stage.field())).collect();
+        let names: Vec<_> = request
+            .stages
+            .iter()
+            .map(|stage| (stage.name(), stage.field()))
+            .collect();
         let expect = [
             ("sample", None),
             ("histogram", None),
@@ -550,7 +554,7 @@ mod tests {
         ];
         assert_eq!(names, expect);
         assert!(matches!(
-            &asked.stages[1],
+            &request.stages[1],
             Stage::Histogram {
                 split_by: SplitBy::Nothing,
                 interval: None,

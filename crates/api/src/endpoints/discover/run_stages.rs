@@ -23,8 +23,8 @@ use crate::state::request_record::StageTiming;
 use crate::wire::error::ApiError;
 
 /// Runs all stages and posts the end.
-pub(super) async fn run_all(run: Run, asked: DiscoverRequest) {
-    let steps = asked.stages.iter().enumerate();
+pub(super) async fn run_all(run: Run, request: DiscoverRequest) {
+    let steps = request.stages.iter().enumerate();
     join_all(steps.map(|(number, stage)| step(&run, Step::new(&run, number, stage)))).await;
     let took_ms = run.ctx.started.elapsed().as_millis() as u64;
     let json = json!({"event": "end", "took_ms": took_ms}).to_string().into();

@@ -26,7 +26,7 @@ const PREFERRED: &str = "events";
 /// Maximum sources in the answer, more than a list can show.
 const SOURCES_MAX: usize = 10_000;
 /// Maximum indices in the search for the most recently written one.
-const ASKED_MAX: usize = 1024;
+const REQUESTED_MAX: usize = 1024;
 /// Timeout of that search, which only provides a default.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -194,7 +194,7 @@ async fn written_last(edge: &Edge, call: &Call, streams: &[&Source<'_>]) -> Resu
         let latest = source.indices.iter().rev().filter(|index| !index.settings.is_mounted());
         latest.take(2).map(|index| index.name.clone()).collect::<Vec<_>>()
     };
-    let expression: Vec<String> = streams.iter().flat_map(written).take(ASKED_MAX).collect();
+    let expression: Vec<String> = streams.iter().flat_map(written).take(REQUESTED_MAX).collect();
     if expression.is_empty() {
         return Ok(None);
     }

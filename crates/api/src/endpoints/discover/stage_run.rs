@@ -131,7 +131,7 @@ impl<'a> Step<'a> {
         let head = {
             let seen = self.seen();
             let failed = !seen.shards.failures.is_empty();
-            let asked = seen.shards.successful > seen.shards.skipped;
+            let was_searched = seen.shards.successful > seen.shards.skipped;
             let node_id = &self.run.edge.config.node_id;
             let mut head = self.head(
                 "done",
@@ -139,7 +139,7 @@ impl<'a> Step<'a> {
                     ("took_ms", self.took_ms()),
                     ("partial", (failed || seen.timed_out).into()),
                     ("timed_out", seen.timed_out.into()),
-                    ("cached", (asked && work.segments == 0).into()),
+                    ("cached", (was_searched && work.segments == 0).into()),
                     ("shards", shards_object(&seen.shards, node_id, Some(&self.run.metadata))),
                 ],
             );

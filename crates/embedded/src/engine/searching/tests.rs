@@ -104,11 +104,11 @@ async fn work_that_times_out_in_the_queue_never_runs() {
         &engine.services.searches,
         &ctx,
         Some(Duration::ZERO),
-        "what is asked",
+        "the request",
         work,
     )
     .await;
-    assert!(matches!(outcome, Ok(InTime::Late("what is asked"))));
+    assert!(matches!(outcome, Ok(InTime::Late("the request"))));
     go.send(()).unwrap();
     // This search is behind the other in the queue.
     engine.search(&ctx, search(&json!({}))).await.unwrap();

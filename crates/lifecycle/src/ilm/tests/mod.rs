@@ -35,11 +35,11 @@ fn a_month_goes_from_hot_to_frozen_to_nothing() {
     for hour in 0..31 * 24 {
         world.write("events", 100);
         world.run(&ilm);
-        let kept_hours = 22 * 24;
+        let retained_hours = 22 * 24;
         if hour < 20 * 24 {
             assert_eq!(world.found_in("events"), 100 * (hour + 1), "hour {hour}");
         } else {
-            assert!(world.found_in("events") <= 100 * kept_hours, "hour {hour}");
+            assert!(world.found_in("events") <= 100 * retained_hours, "hour {hour}");
         }
         world.pass(HOUR_MS);
     }

@@ -49,7 +49,7 @@ const FORM_BYTES_MAX: usize = 3 * BODY_BYTES_MAX;
 /// `POST /_firn/discover/export`.
 pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let now_ms = edge.now_ms();
-    let mut fields = Fields::new("discover request", asked(&call)?);
+    let mut fields = Fields::new("discover request", request_body(&call)?);
     let format = fields.string("format")?;
     let frozen = Frozen::take(&mut fields)?;
     if frozen == Frozen::Background {
@@ -109,8 +109,8 @@ pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     })
 }
 
-/// Returns the request: the body, or its field in a form.
-fn asked(call: &Call) -> Result<Map<String, Value>, ApiError> {
+/// Returns the request as JSON: the body, or the field `request` of a form.
+fn request_body(call: &Call) -> Result<Map<String, Value>, ApiError> {
     let first = call.body.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, None | Some(b'{')) {
         return super::opening::body(call);

@@ -54,7 +54,7 @@ pub(super) struct ExportRequest {
 
 /// Running export.
 pub(super) struct Export {
-    asked: ExportRequest,
+    request: ExportRequest,
     /// Unsent part of the lines before the first event.
     head: Vec<u8>,
     total: u64,
@@ -81,18 +81,18 @@ enum Stage {
 
 impl Export {
     /// Counts the events and reads the first ids, so that an invalid question still gets an error status.
-    pub(super) async fn begin(asked: ExportRequest) -> Result<Self, ApiError> {
-        let total = count(&asked).await?;
+    pub(super) async fn begin(request: ExportRequest) -> Result<Self, ApiError> {
+        let total = count(&request).await?;
         let mut export = Self {
-            head: asked.format.head(),
+            head: request.format.head(),
             total,
             written: 0,
             places: VecDeque::new(),
             after: None,
             batch: BATCH_FIRST,
             is_over: false,
-            started: asked.ctx.started,
-            asked,
+            started: request.ctx.started,
+            request,
         };
         export.read_places().await?;
         Ok(export)
@@ -132,22 +132,22 @@ impl Export {
         tracing::warn!(?error, written, total, "an export broke off");
         self.ended("failed");
         let mut output = std::mem::take(&mut self.head);
-        let error = disclose_error(&self.asked.ctx, error);
-        self.asked.format.write_failure(&mut output, &error, written, total);
+        let error = disclose_error(&self.request.ctx, error);
+        self.request.format.write_failure(&mut output, &error, written, total);
         output.into()
     }
 
     /// Returns an error if an index was deleted. Then the point in time is gone, and its searches report only that.
     async fn deleted(&self) -> Option<Error> {
-        let metadata = self.asked.edge.engine.metadata(&self.asked.ctx).await.ok()?;
+        let metadata = self.request.edge.engine.metadata(&self.request.ctx).await.ok()?;
         let is_gone = |name: &&String| !metadata.indices.contains_key(name.as_str());
-        let gone = self.asked.indices.iter().find(is_gone)?;
+        let gone = self.request.indices.iter().find(is_gone)?;
         let reason = format!("no such index [{gone}]: it was deleted while its events were read");
         Some(Error::new(ErrorKind::IndexNotFound, reason).with_index(gone))
     }
 
     fn ended(&self, outcome: &'static str) {
-        self.asked.timings.push(StageTiming {
+        self.request.timings.push(StageTiming {
             stage: "export",
             outcome,
             took: self.started.elapsed(),
@@ -156,7 +156,7 @@ impl Export {
 
     /// Returns the next lines; `None`: the end.
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
-        if self.asked.place.is_over() {
+        if self.request.place.is_over() {
             return Err(Error::new(ErrorKind::Cancelled, "the export was cancelled").into());
         }
         if self.places.is_empty() && !self.is_over {
@@ -176,7 +176,7 @@ impl Export {
         let mut bytes = 0;
         for hit in &hits {
             bytes += hit.source.as_ref().map_or(0, Bytes::len);
-            self.asked.format.write(&mut output, hit)?;
+            self.request.format.write(&mut output, hit)?;
         }
         self.head.clear();
         self.written += hits.len() as u64;
@@ -189,7 +189,7 @@ impl Export {
     async fn read_places(&mut self) -> Result<(), ApiError> {
         let mut body = self.body(PLACES);
         body["_source"] = false.into();
-        let hits = self.search(&self.asked.question.query_dsl, body).await?;
+        let hits = self.search(&self.request.question.query_dsl, body).await?;
         self.is_over = hits.len() < PLACES;
         self.places = hits
             .into_iter()
@@ -212,10 +212,10 @@ impl Export {
         let query = json!({"bool": {"filter": [
             {"terms": {"_index": indices}},
             {"ids": {"values": ids}},
-            self.asked.question.query_dsl,
+            self.request.question.query_dsl,
         ]}});
         let mut body = self.body(keys.len());
-        if let Format::Csv(columns) = &self.asked.format
+        if let Format::Csv(columns) = &self.request.format
             && !columns.looked_up.is_empty()
         {
             body["fields"] = json!(columns.looked_up);
@@ -229,7 +229,7 @@ impl Export {
     }
 
     fn body(&self, size: usize) -> Value {
-        let mut body = json!({"size": size, "sort": self.asked.question.sort, "track_total_hits": false});
+        let mut body = json!({"size": size, "sort": self.request.question.sort, "track_total_hits": false});
         if let Some(after) = &self.after {
             body["search_after"] = after.clone().into();
         }
@@ -237,10 +237,10 @@ impl Export {
     }
 
     async fn search(&self, query: &Value, body: Value) -> Result<Vec<Hit>, ApiError> {
-        let mut request = self.asked.moment.request(query, body)?;
+        let mut request = self.request.moment.request(query, body)?;
         request.allow_partial_results = false;
-        let found = self.asked.moment.search(request).await?;
-        self.asked.allowance.check()?;
+        let found = self.request.moment.search(request).await?;
+        self.request.allowance.check()?;
         Ok(found.hits)
     }
 
@@ -262,11 +262,11 @@ fn next_batch(count: usize, bytes: usize) -> usize {
         .min(2 * count.max(BATCH_FIRST / 2))
 }
 
-async fn count(asked: &ExportRequest) -> Result<u64, ApiError> {
+async fn count(export: &ExportRequest) -> Result<u64, ApiError> {
     let body = json!({"size": 0, "track_total_hits": true});
-    let mut request = asked.moment.request(&asked.question.query_dsl, body)?;
+    let mut request = export.moment.request(&export.question.query_dsl, body)?;
     request.allow_partial_results = false;
-    let response = asked.moment.search(request).await?;
+    let response = export.moment.search(request).await?;
     Ok(response.total.map_or(0, |total| total.value))
 }
 

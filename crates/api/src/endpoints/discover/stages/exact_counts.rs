@@ -96,9 +96,9 @@ fn count(bucket: &Value) -> u64 {
 }
 
 impl<'a> Counted<'a> {
-    /// Takes the first `size` values of `terms`, which requested `asked` values, with the corrected counts of `again`
-    /// if there are any. `whole`: all shards answered completely.
-    pub(super) fn new(terms: &'a Value, again: Option<&'a Value>, size: u64, asked: u64, whole: bool) -> Self {
+    /// Takes the first `size` values of `terms`, with the corrected counts of `again` if there are any. `requested`:
+    /// size of the `terms` aggregation. `whole`: all shards answered completely.
+    pub(super) fn new(terms: &'a Value, again: Option<&'a Value>, size: u64, requested: u64, whole: bool) -> Self {
         let found = buckets(terms);
         let occurrences = sum(found.iter()) + number(&terms["sum_other_doc_count"]);
         let error_max = error_max(terms);
@@ -115,7 +115,7 @@ impl<'a> Counted<'a> {
         listed.truncate(size as usize);
         let least = listed.last().map_or(0, |bucket| count(bucket));
         // A value that was not returned has at most the count of the last returned one plus the error of the shards.
-        let unfound_max = match found.len() as u64 >= asked {
+        let unfound_max = match found.len() as u64 >= requested {
             true => found.last().map_or(0, count) + error_max,
             false => error_max,
         };
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_asked_for_in_their_format() {
+    fn dates_have_the_format_of_their_field() {
         let bucket = json!({"key": 86_400_000, "key_as_string": "1970-01-02", "doc_count": 9});
         assert_eq!(written(&bucket), "1970-01-02");
     }

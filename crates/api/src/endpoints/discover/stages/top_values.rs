@@ -31,9 +31,9 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
         );
         return Err(Error::illegal_argument(reason).into());
     }
-    let asked = size + BEYOND;
+    let requested = size + BEYOND;
     let request = step.run.question.search(aggregations(json!({
-        "values": {"terms": exact_counts::terms(field, asked, SHARD_VALUES_MIN.max(size * 10))},
+        "values": {"terms": exact_counts::terms(field, requested, SHARD_VALUES_MIN.max(size * 10))},
         "with": {"filter": {"exists": {"field": field}}},
     })))?;
     if let Some(cost) = step.too_dear(vec![request.clone()]).await? {
@@ -43,7 +43,7 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
         field,
         field_type: known.map(|known| known.field_type),
         size,
-        asked,
+        requested,
     };
     let found = step
         .search(request, &|so_far| {
@@ -70,7 +70,7 @@ struct FieldValues<'a> {
     /// Values in the result.
     size: u64,
     /// Values requested from the shards.
-    asked: u64,
+    requested: u64,
 }
 
 impl FieldValues<'_> {
@@ -86,7 +86,7 @@ impl FieldValues<'_> {
             &aggregations["values"],
             again_aggregations.map(|all| &all["values"]),
             self.size,
-            self.asked,
+            self.requested,
             ended && is_whole(found) && again.is_none_or(is_whole),
         );
         let with_value = number(&aggregations["with"]["doc_count"]);
@@ -94,7 +94,7 @@ impl FieldValues<'_> {
         let values = counted.buckets.iter().map(|bucket| {
             let count = number(&bucket["doc_count"]);
             let mut value = Map::new();
-            value.insert("value".to_owned(), asked_as(bucket));
+            value.insert("value".to_owned(), filter_value(bucket));
             value.insert("text".to_owned(), text(bucket).into());
             value.insert("count".to_owned(), count.into());
             value.insert("percent".to_owned(), percent(count, with_value).into());
@@ -115,7 +115,7 @@ impl FieldValues<'_> {
 }
 
 /// Returns the value for a filter on a bucket. The keys of booleans are numbers, which their fields do not accept.
-fn asked_as(bucket: &Value) -> Value {
+fn filter_value(bucket: &Value) -> Value {
     match (&bucket["key"], bucket["key_as_string"].as_str()) {
         (Value::Number(_), Some("true")) => true.into(),
         (Value::Number(_), Some("false")) => false.into(),
@@ -160,7 +160,7 @@ mod tests {
             field: "f",
             field_type: Some("conflict"),
             size: 10,
-            asked: 30,
+            requested: 30,
         };
         let expect = json!({
             "field": "f", "type": "conflict", "total": 10, "with_value": 6, "missing": 4, "other": 1,
