@@ -84,8 +84,8 @@ pub struct ShardRecovery {
 }
 
 impl ShardRecovery {
-    /// Returns `INDEX` while files are copied, then `DONE`. firn replays the write-ahead log before it publishes a
-    /// shard, so the stages in between never appear.
+    /// Returns `INDEX` while files are copied or the write-ahead log is replayed, then `DONE`. The stages in between
+    /// never appear.
     pub fn stage(&self) -> &'static str {
         match self.stop_ms {
             None => "INDEX",

@@ -41,11 +41,14 @@ impl Services {
         Ok(recoveries)
     }
 
-    /// Returns the recovery of a shard; `None`: it does not serve.
+    /// Returns the recovery of a shard; `None`: it does not serve and is not being opened.
     fn recovery_of(&self, index: &IndexState, slot: &ShardSlot) -> Option<ShardRecovery> {
-        match slot.served().ok()? {
-            Served::Mounted(shard) => Some(self.recovery_of_mounted(slot, &shard)),
-            Served::Written(shard) => {
+        // Read before the shard: a shard that is published in between is then shown as recovered.
+        let is_being_opened = slot.recovery.is_closed();
+        match slot.served() {
+            Err(_) => is_being_opened.then(|| recovery_of_opening(index, slot)),
+            Ok(Served::Mounted(shard)) => Some(self.recovery_of_mounted(slot, &shard)),
+            Ok(Served::Written(shard)) => {
                 let restored = self.repositories.restores.of_shard(&index.metadata.uuid, slot.number);
                 Some(restored.unwrap_or_else(|| self.recovery_of_written(index, slot, &shard)))
             }
@@ -112,4 +115,23 @@ impl Services {
 struct Copied {
     files: Recovered,
     bytes: Recovered,
+}
+
+/// A shard that replays its write-ahead log: how much of it is read is not counted.
+fn recovery_of_opening(index: &IndexState, slot: &ShardSlot) -> ShardRecovery {
+    let settings = &index.metadata.settings;
+    let source = settings.snapshot.as_ref().map(|store| RecoverySource::Snapshot {
+        repository: store.repository.clone(),
+        snapshot: store.snapshot.clone(),
+        index: store.index.clone(),
+    });
+    ShardRecovery {
+        index: index.name.to_string(),
+        shard: slot.number,
+        source: source.unwrap_or(RecoverySource::ExistingStore),
+        start_ms: slot.opened_ms,
+        stop_ms: None,
+        files: Recovered::default(),
+        bytes: Recovered::default(),
+    }
 }

@@ -95,6 +95,48 @@ pub(super) async fn known(
     Ok(known)
 }
 
+/// Searches the snapshots of an index, newest first, for the splits of segments. The newest snapshot may lack a segment
+/// that an older one holds: a snapshot leaves out a shard that it cannot read.
+///
+/// `go_on` is called before each batch of reads, and may end the search.
+pub(super) async fn splits_of(
+    repository: &Repository,
+    state: &State,
+    index: &str,
+    segments: &HashSet<&str>,
+    go_on: impl Fn() -> Result<()>,
+) -> Result<HashMap<String, SplitRef>> {
+    let mut entries: Vec<_> = state.snapshots.values().cloned().collect();
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.start_ms));
+    let mut found = HashMap::new();
+    // Snapshots of an unchanged index have the same manifest.
+    let mut seen = HashSet::new();
+    for batch in entries.chunks(BATCH) {
+        if found.len() == segments.len() {
+            break;
+        }
+        go_on()?;
+        let mut of_index = Vec::new();
+        for (_, manifest) in repository.manifests(batch.to_vec()).await {
+            let Some(mut manifest) = readable(manifest)? else {
+                continue;
+            };
+            let entry = manifest.indices.remove(index);
+            of_index.extend(entry.filter(|entry| seen.insert(entry.manifest.clone())));
+        }
+        for (_, manifest) in repository.index_manifests(of_index).await {
+            let Some(manifest) = readable(manifest)? else { continue };
+            for (_, segment) in manifest.segments() {
+                let id = segment.split.segment.as_str();
+                if segments.contains(id) {
+                    found.entry(id.to_owned()).or_insert_with(|| segment.split.clone());
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Turns an unreadable manifest into `None`: nothing can be taken over from it. A reader of its snapshot gets the error
 /// itself.
 fn readable<T>(manifest: Result<T>) -> Result<Option<T>> {

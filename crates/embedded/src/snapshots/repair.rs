@@ -5,7 +5,7 @@
 //! replaces the segments with a new commit point, and is opened again, which replays the writes that were acknowledged
 //! meanwhile.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use firn_storage::repository::{Repository, SnapshotSegment};
 use firn_storage::split::SplitRef;
 
 use super::create::Scratch;
-use super::existing_objects::known;
+use super::existing_objects::splits_of;
 use super::service::SnapshotService;
 use super::{Use, Work};
 use crate::background::Lowered;
@@ -156,11 +156,15 @@ impl SnapshotService {
         self.node.config_of(index, slot.number)
     }
 
-    /// Searches the newest snapshot of each repository that holds the index.
+    /// Searches the snapshots of the index in all repositories.
     fn find_splits(&self, index: &str, wanted: &[(u64, &String)]) -> Result<Found> {
         let mut found = Found::default();
+        let mut missing: HashSet<&str> = wanted.iter().map(|(_, segment)| segment.as_str()).collect();
         let names: Vec<String> = self.node.state().metadata.repositories.keys().cloned().collect();
         for name in names {
+            if missing.is_empty() {
+                break;
+            }
             self.node.check_open()?;
             let looked = self
                 .repositories
@@ -168,16 +172,15 @@ impl SnapshotService {
                 .and_then(|(repository, used)| {
                     let io = self.repositories.io()?;
                     let state = io.block_on(repository.state())?;
-                    let known = io.block_on(known(&repository, &state, std::iter::once(index.to_owned())))?;
-                    Ok((repository, used, known.splits))
+                    let go_on = || self.node.check_open();
+                    let splits = io.block_on(splits_of(&repository, &state, index, &missing, go_on))?;
+                    Ok((repository, used, splits))
                 });
             match looked {
-                Ok((repository, used, mut splits)) => {
-                    for (_, segment) in wanted {
-                        if let Some(split) = splits.remove(*segment) {
-                            let own = (Arc::clone(&repository), split);
-                            found.splits.entry((*segment).clone()).or_insert(own);
-                        }
+                Ok((repository, used, splits)) => {
+                    for (segment, split) in splits {
+                        missing.remove(segment.as_str());
+                        found.splits.insert(segment, (Arc::clone(&repository), split));
                     }
                     found._used.push(used);
                 }

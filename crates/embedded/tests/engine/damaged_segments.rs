@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use firn_embedded::EmbeddedConfig;
 use firn_engine::admin::ScrubStats;
 use firn_engine::{Engine, ErrorKind};
+use firn_model::metadata::Command;
 use firn_storage::RealDisk;
 use firn_testkit::copy_folder;
 use serde_json::{Value, json};
 
 use crate::mount_damage::files_below;
 use crate::node::{Node, add, ctx, delete, index, target, update};
-use crate::snapshots::{reach, register_unverified, snapshot};
+use crate::snapshots::{reach, register_unverified, restore, restore_request, snapshot};
 
 /// Number of single-bit flips.
 const FLIPS: u64 = 200;
@@ -284,6 +285,39 @@ fn a_damaged_block_costs_neither_writes_nor_other_segments() {
     let node = node.reopen();
     assert_eq!(node.source("logs", &lost), json!({"host": "written again"}));
     assert_eq!(node.source("logs", "new"), json!({"host": "new"}));
+}
+
+fn delete_logs(node: &Node) {
+    node.execute(Command::DeleteIndices {
+        names: vec!["logs".to_owned()],
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_shard_repairs_itself_from_an_older_snapshot() {
+    let repositories = tempfile::tempdir().unwrap();
+    let node = Node::with(|config| reach(repositories.path(), config));
+    register_unverified(&node, json!({"location": "backups"}));
+    fill(&node, "logs");
+    let expected = answers(&node, "logs");
+    snapshot(&node, "older", "logs").unwrap();
+    // The newest snapshot holds an index of this name with other segments.
+    delete_logs(&node);
+    node.create("logs", json!({})).unwrap();
+    node.write(index("logs", "another", json!({"host": "another"})));
+    snapshot(&node, "newest", "logs").unwrap();
+    delete_logs(&node);
+    restore(&node, restore_request("older", &["logs"])).unwrap();
+    let store = file_ending(&node.shard_dir("logs", 0), ".store");
+    let folder = closed(node);
+    flip(&store, 100, 3);
+    let node = open(&folder, |config| reach(repositories.path(), config));
+    assert!(answers(&node, "logs").iter().any(Result::is_err));
+    eventually("the shard is repaired", || {
+        scrub_stats(&node).repaired > 0 && failure(&node).is_none()
+    });
+    assert_eq!(answers(&node, "logs"), expected);
 }
 
 #[test]

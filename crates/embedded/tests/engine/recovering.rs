@@ -59,6 +59,16 @@ fn requests_wait_for_a_shard_that_is_being_opened() {
     assert_eq!(node.engine.recovery_report().shard_count, 0);
     let stats = node.run(node.engine.stats(&ctx(), target("logs"))).unwrap();
     assert!(stats[0].shards[0].is_recovering && stats[0].shards[0].failure.is_some());
+    let stages = |node: &Node| -> Vec<(String, &'static str)> {
+        let recoveries = node.run(node.engine.recoveries(&ctx(), target("logs,other"))).unwrap();
+        let recoveries = recoveries.known().expect("the embedded engine knows its recoveries");
+        let stages = recoveries.iter().map(|shard| (shard.index.clone(), shard.stage()));
+        stages.collect()
+    };
+    assert_eq!(
+        stages(&node),
+        [("logs".to_owned(), "INDEX"), ("other".to_owned(), "INDEX")]
+    );
 
     // If the request times out, the answer says which shard is missing.
     let answer = node
@@ -86,6 +96,10 @@ fn requests_wait_for_a_shard_that_is_being_opened() {
         let stats = node.run(node.engine.stats(&ctx(), target("logs,other"))).unwrap();
         stats.iter().all(|index| !index.shards[0].is_recovering)
     });
+    assert_eq!(
+        stages(&node),
+        [("logs".to_owned(), "DONE"), ("other".to_owned(), "DONE")]
+    );
 }
 
 #[test]
