@@ -97,7 +97,7 @@ export interface ImportResult {
 export interface ImportOptions {
   /** Null: as the text has it. */
   enabled: boolean | null;
-  /** Replace rules that exist; otherwise they are refused. */
+  /** Replace existing rules; otherwise they are refused. */
   overwrite: boolean;
   /** Empty: all tenants. */
   tenant: string;

@@ -390,9 +390,7 @@ fn end_over(sessions: &mut Sessions, max: usize, is_meant: impl Fn(&Session) -> 
 fn check_reason(view: Option<&View>) -> Result<()> {
     let Some(view) = view else { return Ok(()) };
     if view.reason.trim().is_empty() {
-        return Err(Error::validation(&[
-            "a reason must be given for taking a tenant's view",
-        ]));
+        return Err(Error::validation(&["a reason is required to view as a tenant"]));
     }
     if view.reason.chars().count() > REASON_CHARS_MAX {
         return Err(Error::validation(&[format!(

@@ -59,12 +59,12 @@ impl Control {
             {
                 return Err(Error::new(
                     ErrorKind::VersionConflict,
-                    format!("tenant [{id}] is being deleted: it can be declared again when that is done"),
+                    format!("tenant [{id}] is being deleted: it can be created again when the deletion is complete"),
                 ));
             }
             if present.is_none() && state.tenants.len() >= TENANTS_MAX {
                 return Err(Error::illegal_argument(format!(
-                    "cannot declare tenant [{id}]: there are [{TENANTS_MAX}] tenants, the maximum"
+                    "cannot create tenant [{id}]: there are [{TENANTS_MAX}] tenants, the maximum"
                 )));
             }
             let record = TenantRecord {

@@ -52,7 +52,7 @@ pub(crate) struct CoreArgs {
     /// Keep the indices after the run
     #[arg(long)]
     pub(super) keep: bool,
-    /// Query the segments as they are after loading, without a merge
+    /// Query the segments after loading, without a merge
     #[arg(long)]
     pub(super) no_merge: bool,
     /// Load nothing: query the indices that an earlier run with --keep and the same events left

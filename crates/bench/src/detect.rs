@@ -38,7 +38,7 @@ pub(crate) struct DetectArgs {
     /// Sigma files, or folders of them
     #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
     rules: Vec<PathBuf>,
-    /// Windows events, one JSON object a line, plain or gzip
+    /// Windows events, one JSON object per line, plain or gzip
     #[arg(long, value_name = "FILE")]
     events: PathBuf,
 }

@@ -41,9 +41,9 @@ enum BenchCommand {
     Detect(detect::DetectArgs),
     /// Query the same events hot, cold and frozen on a remote object store, and count the fetched bytes
     Frozen(Box<frozen::FrozenArgs>),
-    /// Measure the CPU time of parsing, mapping and look-ups of the event pipeline, without indexing
+    /// Measure the CPU time of parsing, mapping and lookups of the event pipeline, without indexing
     Pipeline(pipeline::PipelineArgs),
-    /// Search by a leading wildcard while CEF events come in, on several data paths, and compare the times
+    /// Search by a leading wildcard during ingest of CEF events, on several data paths, and compare the times
     Storage(storage::StorageArgs),
     /// Measure the time from the start of firn on existing data to its first response
     Start(start::StartArgs),

@@ -102,22 +102,22 @@ impl Capability {
         match self {
             Self::SearchCost => "estimate or limit the cost of a search",
             Self::SearchProgress => "publish partial results of a running search",
-            Self::FieldUsage => "tell which fields have values",
+            Self::FieldUsage => "report which fields have values",
             Self::TermsEnum => "enumerate the values of a field",
             Self::ContextListing => "list all points in time or close all search contexts",
             Self::TypeConflicts => "store values that do not fit their mapping",
             Self::Erasure => "remove the events of a tenant permanently",
             Self::UnusedIndices => "remove unused indices of a tenant",
             Self::TenantUsage => "measure the usage of tenants",
-            Self::Recoveries => "tell how shards were recovered",
+            Self::Recoveries => "report how shards were recovered",
             Self::Snapshots => "create or restore snapshots",
             Self::SnapshotErasure => "find or remove the events of a tenant in snapshots",
             Self::SnapshotVerification => "read snapshots back from their repository",
             Self::Mounts => "mount snapshots",
-            Self::Tiers => "tell its devices, or the moves of shards between them",
+            Self::Tiers => "report its devices, or the moves of shards between them",
             Self::Quarantine => "list or adopt quarantined index folders",
             Self::SourcePositions => "store the events of a source exactly once",
-            Self::Checkpoints => "tell which writes of a shard are on disk and searchable",
+            Self::Checkpoints => "report which writes of a shard are on disk and searchable",
         }
     }
 

@@ -37,7 +37,7 @@ enum Command {
     Generate(generate::GenerateArgs),
     /// Compare servers
     Bench(firn_bench::BenchArgs),
-    /// Map records of a source onto common fields
+    /// Run event pipelines, and map records to common fields
     Pipeline(pipeline::PipelineArgs),
     /// Evaluate detection rules on events
     Detect(detect::DetectArgs),

@@ -44,7 +44,7 @@ pub(crate) struct DemoArgs {
     /// Tenants of the fictional company
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     tenants: u32,
-    /// New events per second; 0 for none [default: as in the history at that time of the day and week]
+    /// New events per second; 0 for none [default: the rate of the history at that time of the day and week]
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     live: Option<u32>,
     /// Address for CEF by syslog (TCP and UDP), to which the demo's firewall sends

@@ -28,7 +28,7 @@ pub(crate) struct DetectArgs {
 enum DetectCommand {
     /// Print one line of JSON per match: {"rule": ID, "event": LINE}, with lines counted from 0
     Run(RunArgs),
-    /// List the rules, and why some cannot be used
+    /// List the rules, and why some are unusable
     Check(CheckArgs),
 }
 
@@ -37,8 +37,8 @@ struct RuleArgs {
     /// Sigma files, or folders of them (*.yml, *.yaml)
     #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
     rules: Vec<PathBuf>,
-    /// Name of a built-in pack, or a pack file, that parses the events and tells which rules are for them [default: events are JSON
-    /// with the fields that the rules name, and each rule is for each event]
+    /// Name of a built-in pack, or a pack file, that parses the events and assigns them to log sources [default: events are JSON
+    /// with the fields that the rules name, and each rule is evaluated on each event]
     #[arg(long, value_name = "NAME|FILE")]
     pack: Option<String>,
 }
@@ -47,7 +47,7 @@ struct RuleArgs {
 struct RunArgs {
     #[command(flatten)]
     rules: RuleArgs,
-    /// Events, one a line, plain or gzip; `-` is standard input
+    /// Events, one per line, plain or gzip; `-` is standard input
     #[arg(long, value_name = "FILE")]
     events: PathBuf,
 }
@@ -56,7 +56,7 @@ struct RunArgs {
 struct CheckArgs {
     #[command(flatten)]
     rules: RuleArgs,
-    /// Print only the rules that cannot be used
+    /// Print only unusable rules
     #[arg(long)]
     unusable: bool,
 }
@@ -143,7 +143,7 @@ fn evaluate(args: &RunArgs) -> Result<ExitCode> {
         written => written?,
     }
     if failures > 0 {
-        eprintln!("{failures} of {number} lines are no events");
+        eprintln!("{failures} of {number} lines are not events");
     }
     Ok(match failures {
         0 => ExitCode::SUCCESS,

@@ -113,7 +113,7 @@ pub(crate) fn follow(runner: Arc<Runner>, notifier: Arc<Notifier>, engine: Arc<d
                     match set_rules(&runner, Arc::clone(rules), channels).await {
                         Ok(()) => applied_rules = Some((Arc::clone(rules), Arc::clone(channels))),
                         Err(error) => {
-                            tracing::warn!(%error, "detection rules cannot be applied; they are tried again");
+                            tracing::warn!(%error, "cannot apply the detection rules; retrying");
                             tokio::time::sleep(LOOK_EVERY).await;
                             continue;
                         }
@@ -143,7 +143,7 @@ fn usable_windows(bodies: &PipelineBodies) -> MaintenanceWindows {
         match MaintenanceWindow::parse(id, body) {
             Ok(window) => windows.push(window),
             // It was stored by another build.
-            Err(error) => tracing::error!("a maintenance window cannot be used, and alerts are delivered: {error}"),
+            Err(error) => tracing::error!("a maintenance window is invalid, so alerts are delivered: {error}"),
         }
     }
     MaintenanceWindows::new(windows)
@@ -163,7 +163,7 @@ async fn set_rules(runner: &Arc<Runner>, bodies: Arc<PipelineBodies>, channels: 
             match DetectionRule::parse(id, body) {
                 Ok(rule) => rules.push(Arc::new(rule)),
                 // It was stored by another build.
-                Err(error) => tracing::error!("a detection rule cannot be used and is not evaluated: {error}"),
+                Err(error) => tracing::error!("a detection rule is invalid and is not evaluated: {error}"),
             }
         }
         rules

@@ -60,7 +60,7 @@ async fn raise_alerts(budget: Arc<RuleBudgets>, notifier: Arc<Notifier>) {
         open.truncate(ALERTS_MAX);
         while let Some(throttle) = open.first() {
             if let Err(error) = notifier.raise_budget_exhausted(throttle).await {
-                tracing::warn!(rule = throttle.rule, %error, "the alert that a rule exhausts its budget cannot be stored; it is tried again");
+                tracing::warn!(rule = throttle.rule, %error, "cannot store the alert that a rule exhausts its budget; retrying");
                 break;
             }
             open.remove(0);
@@ -73,7 +73,7 @@ async fn raise_alerts(budget: Arc<RuleBudgets>, notifier: Arc<Notifier>) {
 async fn fill(mut filler: HoleFiller) {
     loop {
         let has_stepped = filler.step().await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "holes in the coverage of detection rules cannot be filled; it is tried again");
+            tracing::warn!(%error, "cannot fill holes in the coverage of detection rules; retrying");
             false
         });
         tokio::time::sleep(if has_stepped { FILL_PAUSE } else { LOOK_EVERY }).await;

@@ -92,7 +92,7 @@ fn matches_are_printed_with_the_number_of_the_line() {
         "{error}"
     );
     assert!(
-        error.contains("event 5: ") && error.contains("1 of 6 lines are no events"),
+        error.contains("event 5: ") && error.contains("1 of 6 lines are not events"),
         "{error}"
     );
 }

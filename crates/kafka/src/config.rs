@@ -120,7 +120,7 @@ pub(crate) fn validate(config: &KafkaConfig) -> Result<(ClientConfig, OffsetRese
         };
         if topic.is_empty() || !(topic.starts_with('^') || is_name(topic)) {
             return Err(Error::illegal_argument(format!(
-                "[{topic}] is no name of a Kafka topic"
+                "[{topic}] is not a valid name of a Kafka topic"
             )));
         }
     }

@@ -65,7 +65,7 @@ impl ClientContext for Context {
 
     fn error(&self, error: KafkaError, reason: &str) {
         self.errors.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(%error, reason, "the Kafka client has an error; it tries again");
+        tracing::warn!(%error, reason, "the Kafka client has an error; retrying");
     }
 }
 
@@ -83,7 +83,7 @@ impl ConsumerContext for Context {
         if let Rebalance::Assign(partitions) = rebalance {
             // Nothing is fetched until the source has sought to where it continues. This only queues a request.
             if let Err(error) = consumer.pause(partitions) {
-                tracing::warn!(%error, "new Kafka partitions were not paused");
+                tracing::warn!(%error, "cannot pause new Kafka partitions");
             }
             let _ = self.changes.send(Change::Assigned(places(partitions)));
         }

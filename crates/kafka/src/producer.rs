@@ -23,7 +23,7 @@ const RESERVED: [(&str, &str); 9] = [
     ("enable.idempotence", "a record that is sent again is stored once"),
     ("transactional.id", "records are sent without transactions"),
     ("allow.auto.create.topics", "a producer creates no topic"),
-    ("dr_msg_cb", "it is no setting of a definition"),
+    ("dr_msg_cb", "a definition cannot set it"),
     ("plugin.library.paths", "no code is loaded"),
     ("ssl.engine.location", "no code is loaded"),
     ("ssl.providers", "no code is loaded"),
@@ -97,7 +97,7 @@ impl ClientContext for Context {
     fn stats(&self, _: Statistics) {}
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::warn!(%error, reason, "the Kafka producer has an error; it tries again");
+        tracing::warn!(%error, reason, "the Kafka producer has an error; retrying");
         *self.last_error.lock() = Some(reason.to_owned());
     }
 }
@@ -213,7 +213,7 @@ fn config(topic: &str, settings: &BTreeMap<String, String>) -> Result<ClientConf
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if topic.is_empty() || topic.len() > TOPIC_BYTES_MAX || !topic.bytes().all(is_allowed) {
         return Err(Error::illegal_argument(format!(
-            "[{topic}] is no name of a Kafka topic"
+            "[{topic}] is not a valid name of a Kafka topic"
         )));
     }
     let is_named = |name: &str| settings.get(name).is_some_and(|value| !value.trim().is_empty());

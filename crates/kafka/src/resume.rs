@@ -49,7 +49,7 @@ pub(crate) async fn resume(
     if let Some(stored) = stored.filter(|_| lost > 0) {
         tracing::error!(
             %topic, partition = number, stored, log_start = low, lost,
-            "the log of a Kafka partition no longer holds the offset where it continues: events are lost"
+            "the resume offset of a Kafka partition is no longer in its log: events are lost"
         );
     }
     blocking(&consumer, &topic, move |consumer, topic| {
@@ -75,7 +75,7 @@ async fn current_record(output: &SourceOutput, base: &str, high: u64) -> Result<
                     partition = &*name,
                     stored = ended,
                     log_end = high,
-                    "a Kafka partition ends before the offset where it continues: its broker lost records"
+                    "a Kafka partition ends before its resume offset: its broker lost records"
                 );
                 return Ok((next, Some(high)));
             }

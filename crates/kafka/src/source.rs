@@ -238,7 +238,7 @@ impl Member {
                 match self.consumer.resume(&list_of(&lookup.place)) {
                     Ok(()) => partition.is_paused = false,
                     Err(error) => {
-                        tracing::warn!(%error, "a Kafka partition could not be resumed; it is tried again");
+                        tracing::warn!(%error, "cannot resume a Kafka partition; retrying");
                         partition.rewind(LOOKUP_AGAIN_AFTER);
                     }
                 }
@@ -246,7 +246,7 @@ impl Member {
             }
             Err(error) => {
                 tracing::warn!(%error, topic = %lookup.place.0, partition = lookup.place.1,
-                    "the offset where a Kafka partition continues was not found; it is tried again");
+                    "cannot find the offset at which to resume a Kafka partition; retrying");
                 partition.rewind(LOOKUP_AGAIN_AFTER);
                 self.count("lookups_failed", 1);
             }
@@ -261,12 +261,12 @@ impl Member {
             Err(KafkaError::MessageConsumptionFatal(code)) => {
                 return Err(Error::new(
                     firn_model::ErrorKind::Unavailable,
-                    format!("the Kafka client has failed for good: {code}"),
+                    format!("the Kafka client has failed permanently: {code}"),
                 ));
             }
             Err(KafkaError::PartitionEOF(_)) => {}
             Err(error) => {
-                tracing::warn!(%error, "reading from Kafka failed; it is tried again");
+                tracing::warn!(%error, "reading from Kafka failed; retrying");
                 self.count("kafka_errors", 1);
                 self.start_topic_check();
             }
@@ -286,7 +286,7 @@ impl Member {
         if offset < partition.next_offset {
             // The log starts anew: the topic was made again, or its broker lost records.
             tracing::warn!(topic = %place.0, partition = place.1, offset, expected = partition.next_offset,
-                "the offsets of a Kafka partition went back; the offset to continue is looked up again");
+                "the offsets of a Kafka partition went back; looking up the resume offset again");
             partition.rewind(Duration::ZERO);
             self.count("offsets_went_back", 1);
             self.start_lookups();
@@ -299,7 +299,7 @@ impl Member {
             lost = start.min(offset).saturating_sub(partition.next_offset);
             if lost > 0 {
                 tracing::error!(topic = %place.0, partition = place.1, expected = partition.next_offset, log_start = start,
-                    lost, "retention of Kafka removed records before they were read");
+                    lost, "Kafka's retention removed records before they were read");
             }
         }
         let is_tombstone = message.payload().is_none();
@@ -362,7 +362,7 @@ impl Member {
         };
         match changed {
             Ok(()) => partition.is_paused = must_pause,
-            Err(error) => tracing::warn!(%error, "a Kafka partition was not paused or resumed; it is tried again"),
+            Err(error) => tracing::warn!(%error, "cannot pause or resume a Kafka partition; retrying"),
         }
         self.count("pauses", u64::from(must_pause));
     }
@@ -462,7 +462,7 @@ impl Member {
                 };
                 let known_id = name.split('/').next();
                 if *of_topic == topic && known_id != Some(&id) {
-                    tracing::warn!(%topic, partition = number, "a Kafka topic was deleted and made again");
+                    tracing::warn!(%topic, partition = number, "a Kafka topic was deleted and created again");
                     partition.rewind(Duration::ZERO);
                 }
             }

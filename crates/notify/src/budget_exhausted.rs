@@ -16,13 +16,13 @@ pub(crate) fn alert<'a>(throttle: &'a Throttle, now: &'a str) -> OwnAlert<'a> {
     let seconds = (throttle.until_ns - throttle.since_ns) / 1_000_000_000;
     let does = match throttle.is_skipped {
         true => format!("it is not evaluated for {seconds} s"),
-        false => "it counts several events, and goes on".to_owned(),
+        false => "it counts several events and does not pause".to_owned(),
     };
     let (used, limit) = (throttle.share * 100.0, throttle.share_max * 100.0);
     OwnAlert {
         rule: RULE,
         name: format!("Rule {rule} exhausts the budget"),
-        description: "A detection rule takes so much processor time that the rules of its owner are beyond rules.budget. It pauses, and the events without it are a hole in its coverage, which is filled later if stored events can tell. A rule over several events is only named. Make the rule cheaper, or raise the budget.",
+        description: "A detection rule uses so much CPU time that the rules of its owner exceed rules.budget. The rule pauses, and the events without it are a hole in its coverage, which firn later fills from stored events if possible. A rule over several events is only reported and does not pause. Make the rule cheaper, or raise the budget.",
         message: format!(
             "the rule [{rule}] uses {used:.2} % of a core, and all rules {owner} may use {limit:.2} %: {does}"
         ),
@@ -67,7 +67,7 @@ mod tests {
         let found = alert(&counting, "2026-01-01T00:00:00Z").document(&[]);
         let message = found["message"].as_str().unwrap();
         assert!(
-            message.ends_with("all rules of the operator may use 50.00 %: it counts several events, and goes on"),
+            message.ends_with("all rules of the operator may use 50.00 %: it counts several events and does not pause"),
             "{message}"
         );
     }

@@ -86,7 +86,7 @@ impl ChannelTask {
         let mut stopped = self.stopped.clone();
         loop {
             let next = self.step().await.unwrap_or_else(|error| {
-                tracing::warn!(channel = self.channel.id, %error, "alerts cannot be read for delivery; they are tried again");
+                tracing::warn!(channel = self.channel.id, %error, "cannot read alerts for delivery; retrying");
                 Next::Wait(RETRY_AFTER)
             });
             if self.is_stopped() {
@@ -201,7 +201,10 @@ impl ChannelTask {
             Ok(note) => {
                 self.limit.take();
                 if let Some(note) = &note {
-                    tracing::warn!(channel = self.channel.id, "a message did not arrive as a whole: {note}");
+                    tracing::warn!(
+                        channel = self.channel.id,
+                        "a message was delivered only in part: {note}"
+                    );
                 }
                 let delivery = self.delivery(self.failures.count + 1, count, note.clone());
                 let change = AlertChange::Delivered(delivery);
@@ -253,7 +256,7 @@ impl ChannelTask {
         tracing::warn!(
             channel = self.channel.id,
             reason,
-            "a message is refused for good, and its alerts are listed as failed"
+            "a message was permanently refused; its alerts are listed as failed"
         );
         self.give_up(keys, self.failures.count + 1, &reason);
         self.failures = Failures::default();
@@ -279,7 +282,7 @@ impl ChannelTask {
             attempts,
             reason,
             next_attempt,
-            "a channel fails and is tried again"
+            "a channel failed; retrying"
         );
         if attempts >= FAILURES_BEFORE_ALERT {
             self.raise_alert(&reason).await;
@@ -346,7 +349,7 @@ impl ChannelTask {
             let outcomes = match self.shared.alerts.change(&keys, &change).await {
                 Ok(outcomes) => outcomes,
                 Err(error) => {
-                    tracing::warn!(channel = self.channel.id, %error, "deliveries cannot be written into their alerts; they are tried again");
+                    tracing::warn!(channel = self.channel.id, %error, "cannot write deliveries into their alerts; retrying");
                     return;
                 }
             };
@@ -365,7 +368,7 @@ impl ChannelTask {
                     }
                     ChangeOutcome::Failed(error) => {
                         let (index, id) = (&key.index, &key.id);
-                        tracing::warn!(channel = self.channel.id, index, id, %error, "a delivery cannot be written into its alert; it is tried again");
+                        tracing::warn!(channel = self.channel.id, index, id, %error, "cannot write a delivery into its alert; retrying");
                     }
                 }
             }
@@ -384,7 +387,7 @@ impl ChannelTask {
         let engine = &*self.shared.alerts.engine;
         let raised = failing_channel::raise(engine, &self.channel.id, reason, &now, &all, &maintenance).await;
         if let Err(error) = raised {
-            tracing::warn!(channel = self.channel.id, %error, "the alert that a channel fails cannot be stored");
+            tracing::warn!(channel = self.channel.id, %error, "cannot store the alert about a failing channel");
         }
     }
 }

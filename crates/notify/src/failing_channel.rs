@@ -26,7 +26,7 @@ fn alert<'a>(channel: &'a str, reason: &str, now: &'a str) -> OwnAlert<'a> {
     OwnAlert {
         rule: RULE,
         name: format!("Channel {channel} fails"),
-        description: "A channel does not deliver alerts. They stay pending and are tried again; those that the receiver refuses for good are listed with the channel in firn.alert.failed, and can be sent again.",
+        description: "A channel does not deliver alerts. They stay pending, and firn retries them. Alerts that the receiver refuses permanently list the channel in firn.alert.failed; you can send them again.",
         message: format!("the channel [{channel}] does not deliver alerts: {reason}"),
         severity: Severity::High,
         about: ("channel", channel),

@@ -209,7 +209,7 @@ impl Notifier {
     pub async fn run(&self) {
         loop {
             if let Err(error) = self.look().await {
-                tracing::warn!(%error, "the alerts to deliver cannot be read; they are tried again");
+                tracing::warn!(%error, "cannot read the pending alerts; retrying");
             }
             // Each look makes small segments: what is stored meanwhile is found by the next one.
             tokio::time::sleep(LOOK_PAUSE).await;

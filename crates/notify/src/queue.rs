@@ -48,10 +48,10 @@ impl Queue {
         let response = self.engine.search(&RequestContext::new(), request).await?;
         // What a shard that fails holds stays pending, and is found once the shard serves again.
         if let Some((index, _, error)) = response.shards.failures.first() {
-            tracing::warn!(index, "some alerts cannot be read for delivery: {error}");
+            tracing::warn!(index, "cannot read some alerts for delivery: {error}");
         }
         match response.shards.successful == 0 && response.shards.total > 0 {
-            true => Err(Error::new(ErrorKind::Unavailable, "no index of alerts can be read")),
+            true => Err(Error::new(ErrorKind::Unavailable, "cannot read any index of alerts")),
             false => Ok(response),
         }
     }
@@ -133,7 +133,7 @@ fn stored_alerts(response: SearchResponse) -> Result<Vec<StoredAlert>> {
     for hit in response.hits {
         let source = hit
             .source
-            .ok_or_else(|| Error::internal("a bug: an alert came without its source"))?;
+            .ok_or_else(|| Error::internal("a bug: an alert has no source"))?;
         let document: Map<String, Value> = serde_json::from_slice(&source)?;
         let key = AlertKey {
             index: hit.index,

@@ -173,7 +173,7 @@ impl Answer {
         serde_json::from_slice(&self.body).map_err(|error| {
             Error::new(
                 ErrorKind::Unavailable,
-                format!("the answer of the cluster is no JSON: {error}"),
+                format!("the response of the cluster is not JSON: {error}"),
             )
         })
     }
@@ -199,7 +199,7 @@ pub(crate) fn refused(kind: ErrorKind, answer: &Answer) -> Error {
 
 fn parse_host(host: &str) -> Result<Url> {
     let refuse = |reason: &str| Error::illegal_argument(format!("the host [{host}] of the destination {reason}"));
-    let url = Url::parse(host).map_err(|error| refuse(&format!("is no URL: {error}")))?;
+    let url = Url::parse(host).map_err(|error| refuse(&format!("is not a URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(refuse("must start with https:// or http://"));
     }

@@ -270,7 +270,7 @@ impl Destination for RemoteDestination {
             };
             match created {
                 Err(error) if attempts.next().is_some() => {
-                    tracing::debug!(%error, "cannot create a template; it is tried again");
+                    tracing::debug!(%error, "cannot create a template; retrying");
                     tokio::time::sleep(TEMPLATE_AGAIN_AFTER).await;
                 }
                 done => return done,

@@ -457,7 +457,7 @@ impl PartitionWriter {
         let (Some(seq_no), Some(primary_term)) = (answer["_seq_no"].as_u64(), answer["_primary_term"].as_u64()) else {
             return Err(Error::new(
                 ErrorKind::Unavailable,
-                "the cluster gives documents no sequence numbers",
+                "the cluster returns no sequence numbers of documents",
             ));
         };
         claimed.stored = Some(Stored {

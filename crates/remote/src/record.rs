@@ -64,7 +64,7 @@ impl Record {
     /// Offsets before the record's are stored, so the bulk may start with such.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`]: the bulk does not follow what is stored, so the partition must be read from its resume offset.
+    /// [`ErrorKind::Conflict`]: the bulk does not follow the stored offsets, so the partition must be read from its resume offset.
     pub(crate) fn intent(stored: Option<&Self>, finished: Option<&Finished>, origin: &Origin) -> Result<Intent> {
         let Some(stored) = stored else {
             return Ok(Intent::New(Box::new(Self::first_of(origin))));
@@ -200,7 +200,7 @@ fn out_of_order(origin: &Origin) -> Error {
     } = origin;
     Error::new(
         ErrorKind::Conflict,
-        format!("offset {first_offset} of partition [{partition}] does not follow what is stored"),
+        format!("offset {first_offset} of partition [{partition}] does not follow the stored offsets"),
     )
 }
 

@@ -435,13 +435,13 @@ impl Shard {
         };
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.wal().trim(point.wal_generation) {
-            tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "the WAL could not be trimmed");
+            tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "cannot trim the WAL");
         }
         self.merged_away
             .lock()
             .retain(|open| live.contains(&open.meta.generation));
         if let Err(error) = self.remove_unneeded(point, &live, below) {
-            tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "old files could not be removed");
+            tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "cannot remove old files");
         }
     }
 

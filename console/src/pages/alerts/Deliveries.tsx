@@ -37,7 +37,7 @@ export function Deliveries({ state, name, isOperator, onResent }: Props) {
       {deliveries.length > 0 && <Attempts deliveries={deliveries} />}
       {deliveries.length === 0 && pending.length === 0 && failed.length === 0 && (
         <Text size="sm" c="dimmed">
-          {windows.length > 0 ? 'Not delivered: the alert was raised in a maintenance window.' : 'Not delivered: neither the rule nor a channel asks for it.'}
+          {windows.length > 0 ? 'Not delivered: the alert was raised in a maintenance window.' : 'Not delivered: the rule names no channel, and no channel subscribes to it.'}
         </Text>
       )}
       {isOperator && (
@@ -114,8 +114,8 @@ function ChooseChannels({ onChosen, onClose }: { onChosen: (channels: string[]) 
   const ids = channels.data?.map(({ id }) => id) ?? [];
   return (
     <FormDialog title="Deliver alert" action="Deliver" ready={chosen.length > 0} onSubmit={() => onChosen(chosen)} onClose={onClose}>
-      {channels.data && ids.length === 0 && <Text size="sm">There are no channels. Create one with PUT /_firn/channels/NAME.</Text>}
-      <MultiSelect label="Channels" data-autofocus data={ids} value={chosen} error={channels.error ? 'The channels could not be loaded' : null} onChange={setChosen} />
+      {channels.data && ids.length === 0 && <Text size="sm">No channels. Create one with PUT /_firn/channels/NAME.</Text>}
+      <MultiSelect label="Channels" data-autofocus data={ids} value={chosen} error={channels.error ? 'Failed to load the channels' : null} onChange={setChosen} />
     </FormDialog>
   );
 }

@@ -38,7 +38,7 @@ export function DeadLetters({ id, index }: { id: string; index: string }) {
         {({ total, letters }) =>
           total === 0 ? (
             <Text size="sm" c="dimmed">
-              All records could be parsed and indexed.
+              All records were parsed and indexed.
             </Text>
           ) : (
             <>

@@ -23,8 +23,8 @@ export function MappingCoverage({ id }: { id: string }) {
               {coverage.not_counted > 0 && `, ${format.number(coverage.not_counted)} fields not counted`}
             </Text>
             <Group align="start" grow preventGrowOverflow={false}>
-              <Fields title="Without a common name" fields={coverage.unmapped} events={coverage.events} />
-              <Fields title="Of another type than their target" fields={coverage.errors} events={coverage.events} />
+              <Fields title="Fields without a common name" fields={coverage.unmapped} events={coverage.events} />
+              <Fields title="Values with another type than their target" fields={coverage.errors} events={coverage.events} />
               <Fields title="Common fields" fields={coverage.mapped} events={coverage.events} />
             </Group>
           </Stack>

@@ -58,7 +58,7 @@ export function PipelineList() {
     ];
   }, [format, rate]);
   return (
-    <PageFrame title="Pipelines" about="Sources of events, what each has read since the start of the server, and where it stores.">
+    <PageFrame title="Pipelines" about="Event pipelines with their source, destination index and counts since the start of the server.">
       <Answer query={query} what="Pipelines">
         {(pipelines) => (
           <>

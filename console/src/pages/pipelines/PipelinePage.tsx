@@ -38,7 +38,7 @@ export function PipelinePage() {
       <Answer query={query} what="Pipeline">
         {(pipelines) => {
           const pipeline = pipelines.find((candidate) => candidate.id === id);
-          if (!pipeline) return <Empty title="Pipeline not found">It was deleted, or its name is another one.</Empty>;
+          if (!pipeline) return <Empty title="Pipeline not found">It was deleted or never existed.</Empty>;
           return (
             <Stack>
               <Account pipeline={pipeline} rate={rate(id)} />
@@ -69,7 +69,7 @@ export function PipelinePage() {
           }}
           onClose={() => setDeleting(false)}
         >
-          The source is no longer read. Stored events stay, and so do the positions: a pipeline of the same name continues there.
+          firn no longer reads the source. Stored events and the positions are retained: a new pipeline with this name continues there.
         </Confirm>
       )}
     </PageFrame>
@@ -91,7 +91,7 @@ function Account({ pipeline, rate }: { pipeline: Pipeline; rate: number | null }
         {pipeline.definition.description && <Text size="sm">{pipeline.definition.description}</Text>}
       </Group>
       {stats.error !== null && (
-        <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title="The pipeline tries again">
+        <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title="The pipeline is retrying">
           {stats.error}
         </Alert>
       )}
@@ -100,7 +100,7 @@ function Account({ pipeline, rate }: { pipeline: Pipeline; rate: number | null }
         <Figure label="Indexed" value={format.number(events.indexed)} />
         <Figure label="Filtered" value={format.number(events.filtered)} />
         <Figure label="Dead letters" value={format.number(events.dead_lettered)} />
-        <Figure label="Refused" value={format.number(events.refused)} detail="handed back to senders" />
+        <Figure label="Refused" value={format.number(events.refused)} detail="returned to senders" />
         <Figure label="In flight" value={format.number(events.in_flight)} />
         <Figure label="Map" value={format.duration(stats.steps.map_time_in_millis)} detail={perEvent(stats.steps.map_time_in_millis)} />
         <Figure label="Write" value={format.duration(stats.steps.write_time_in_millis)} detail={`${perEvent(stats.steps.write_time_in_millis)}, ${format.number(stats.steps.write_retries)} retries`} />

@@ -13,7 +13,7 @@ export function Windows({ windows }: { windows: WindowStats }) {
         Aggregates
       </Title>
       {windows.error !== null && (
-        <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title="No window can be closed now" mb="sm">
+        <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title="Windows cannot be closed" mb="sm">
           {windows.error}
         </Alert>
       )}
@@ -21,7 +21,7 @@ export function Windows({ windows }: { windows: WindowStats }) {
         <Figure label="Open windows" value={format.number(windows.open)} detail={`${format.number(windows.keys)} keys`} />
         <Figure label="Events written" value={format.number(windows.events)} detail="of closed windows" />
         <Figure label="Late events" value={format.number(windows.late_events)} detail="since the start" />
-        <Figure label="Overflowed events" value={format.number(windows.overflowed_events)} detail="of keys beyond the maximum" />
+        <Figure label="Overflowed events" value={format.number(windows.overflowed_events)} detail="of keys above the maximum" />
         <Figure label="Rejected" value={format.number(windows.rejected)} detail="dead letters" />
       </Group>
     </Paper>

@@ -40,7 +40,7 @@ export function HistoryTest({ input }: { input: RuleInput }) {
             Test on history
           </Title>
           <Text size="sm" c="dimmed">
-            {ABOUT[input.type] ?? 'Counts what the rule would have found in stored events. A search decides by the mapping of the index, so this is an estimate.'}
+            {ABOUT[input.type] ?? 'Counts the stored events that the rule would have matched. This is an estimate, because a search uses the mapping of the index.'}
           </Text>
         </div>
         <Group align="flex-end">
@@ -59,10 +59,10 @@ export function HistoryTest({ input }: { input: RuleInput }) {
 
 /** What is tested of the types whose alerts a search cannot count. */
 const ABOUT: Partial<Record<RuleInput['type'], string>> = {
-  sequence: 'Counts the stored events of each step. A search does not see in which order events come, so it cannot count the alerts.',
-  rate_of_change: 'Counts the stored events whose rate is watched. A search does not compare windows with those before, so it cannot count the alerts.',
-  absence: 'Counts the stored events whose absence raises an alert. A search does not find what is missing, so it cannot count the alerts.',
-  new_value: 'Counts the stored events that match. A search does not know which values were new, so it cannot count the alerts.',
+  sequence: 'Counts the stored events of each step. A search does not check the order of events, so it cannot count the alerts.',
+  rate_of_change: 'Counts the stored events whose rate is monitored. A search does not compare a window with previous ones, so it cannot count the alerts.',
+  absence: 'Counts the stored events whose absence raises an alert. A search does not find missing events, so it cannot count the alerts.',
+  new_value: 'Counts the stored events that match. A search does not detect which values were new, so it cannot count the alerts.',
 };
 
 function Results({ found, fetchAll }: { found: Found[]; fetchAll: () => void }) {
@@ -73,7 +73,7 @@ function Results({ found, fetchAll }: { found: Found[]; fetchAll: () => void }) 
       <Group gap="sm" role="status">
         <Text size="sm">The test would fetch {format.bytes(bytes)} from snapshot repositories.</Text>
         <Button size="xs" variant="default" onClick={fetchAll}>
-          Test all the same
+          Test anyway
         </Button>
       </Group>
     );
@@ -92,7 +92,7 @@ function Results({ found, fetchAll }: { found: Found[]; fetchAll: () => void }) 
               <b>{format.number(events)}</b> matching {events === 1 ? 'event' : 'events'}
             </>
           )}
-          {partial && '; not all events were read, there may be more'}
+          {partial && '; not all events were read, so there may be more'}
         </Text>
       ))}
     </div>

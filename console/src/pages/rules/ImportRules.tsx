@@ -49,7 +49,7 @@ export function ImportRules({ onImported, onClose }: { onImported: () => Promise
                 <TagsInput label="Channels" placeholder={channels.length === 0 ? 'Console only' : ''} data={channelList.data?.map(({ id }) => id) ?? []} value={channels} onChange={setChannels} />
                 <Select label="Imported rules are" allowDeselect={false} data={STATES} value={state} onChange={(state) => setState(state ?? 'as-they-are')} />
               </Group>
-              <Switch label="Replace rules that exist" checked={overwrite} onChange={(event) => setReplace(event.currentTarget.checked)} />
+              <Switch label="Replace existing rules" checked={overwrite} onChange={(event) => setReplace(event.currentTarget.checked)} />
             </>
           )}
           {isPending && <Progress value={(progress?.share ?? 0) * 100} animated aria-label="Imported share" />}
@@ -80,7 +80,7 @@ function DropZone({ files, onFiles }: { files: File[]; onFiles: (files: File[]) 
     event.preventDefault();
     setOver(false);
     droppedFiles(event.dataTransfer).then((dropped) => {
-      setFailure(dropped.length === 0 ? new Error('These are no rules: their names end in none of .yml, .yaml and .ndjson.') : null);
+      setFailure(dropped.length === 0 ? new Error('Not rule files: the names must end in .yml, .yaml or .ndjson.') : null);
       onFiles(dropped);
     }, setFailure);
   };

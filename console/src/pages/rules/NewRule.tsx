@@ -10,7 +10,7 @@ export function NewRule() {
   const cache = useRuleCache();
   const [params] = useSearchParams();
   return (
-    <PageFrame title="Create rule" about="Event pipelines evaluate the rule on each new event, and store an alert for what it finds." within={{ list: 'Rules', to: '/rules', name: 'Create rule' }}>
+    <PageFrame title="Create rule" about="Event pipelines evaluate the rule on each new event and store an alert for each match." within={{ list: 'Rules', to: '/rules', name: 'Create rule' }}>
       <RuleForm
         id={null}
         stored={null}

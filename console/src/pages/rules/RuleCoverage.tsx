@@ -42,9 +42,9 @@ function Shown({ id, coverage, runs }: { id: string; coverage: Coverage; runs: b
   return (
     <Stack gap="sm">
       <Text size="sm">
-        {pipelines.length === 0 ? 'No pipeline evaluates the rule on its last events.' : `Evaluated by ${pipelines.join(', ')}.`}
-        {holes.length === 0 && coverage.coverage.length > 0 && ' No event was missed since then.'}
-        {coverage.partial && ' The ledger has more than is shown here.'}
+        {pipelines.length === 0 ? 'No pipeline currently evaluates the rule.' : `Evaluated by ${pipelines.join(', ')}.`}
+        {holes.length === 0 && coverage.coverage.length > 0 && ' No event has been missed since then.'}
+        {coverage.partial && ' The list is truncated.'}
       </Text>
       {holes.length > 0 && (
         <Table.ScrollContainer minWidth={640}>
@@ -114,14 +114,14 @@ function Fill({ id, holes }: { id: string; holes: RuleHole[] }) {
         <Group gap="sm" role="status">
           <Text size="sm">The run would fetch {format.bytes(data.cost)} from snapshot repositories.</Text>
           <Button size="xs" variant="default" onClick={() => mutate(true)}>
-            Run all the same
+            Run anyway
           </Button>
         </Group>
       )}
       {data && data.cost === null && (
         <Text size="sm" role="status">
           <b>{format.number(data.alerts)}</b> new {data.alerts === 1 ? 'alert' : 'alerts'}; {format.number(data.existing)} matching {data.existing === 1 ? 'event has' : 'events have'} an alert already
-          {data.partial && '; not all events were read, there may be more'}
+          {data.partial && '; not all events were read, so there may be more'}
         </Text>
       )}
       {error && <Failed title="Rule not run" error={error} compact />}

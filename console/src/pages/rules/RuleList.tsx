@@ -66,8 +66,8 @@ export function RuleList() {
         <Stack>
           {toggle.error && <Failed title={`Rule ${toggle.variables?.id ?? ''} not changed`} error={toggle.error} compact />}
           {exporting.error && <Failed title="Rules not exported" error={exporting.error} compact />}
-          {stats.error && <Failed title="It is not known which pipelines evaluate the rules, and what they cost" error={stats.error} retry={() => void stats.refetch()} compact />}
-          {alerts.error && <Failed title="Alerts could not be counted" error={alerts.error} retry={() => void alerts.refetch()} compact />}
+          {stats.error && <Failed title="Failed to load the pipelines and costs of the rules" error={stats.error} retry={() => void stats.refetch()} compact />}
+          {alerts.error && <Failed title="Failed to count the alerts" error={alerts.error} retry={() => void alerts.refetch()} compact />}
           <Answer query={rules} what="Rules">
             {() => (
               <>

@@ -9,11 +9,11 @@ type Setter = <Name extends keyof RuleInput>(name: Name) => (value: RuleInput[Na
 
 const TYPES: { value: RuleType; label: string }[] = [
   { value: 'query', label: 'Each event that matches' },
-  { value: 'threshold', label: 'Threshold: many events in a window of time' },
-  { value: 'sequence', label: 'Sequence: events of several steps within a time' },
-  { value: 'rate_of_change', label: 'Rate of change: far more or fewer events than before' },
+  { value: 'threshold', label: 'Threshold: many events within a time window' },
+  { value: 'sequence', label: 'Sequence: events of several steps within a time window' },
+  { value: 'rate_of_change', label: 'Rate of change: far more or fewer events than usual' },
   { value: 'absence', label: 'Absence: no event for a time' },
-  { value: 'new_value', label: 'New value: what was never there before' },
+  { value: 'new_value', label: 'New value: a value that appears for the first time' },
 ];
 
 const MEASURES: { value: Measure; label: string }[] = [
@@ -68,8 +68,8 @@ export function WindowFields({ input, set, problems }: Props) {
       )}
       {input.type === 'rate_of_change' && <RateFields input={input} set={set} problems={problems} window={text('window')} />}
       {input.type === 'absence' && <TextInput label="After" description="Time without an event of a value of Group by, such as 10m" required {...text('after')} />}
-      {input.type === 'new_value' && <TextInput label="Learn for" description="Time from the first event in which values of Group by are learned without alerts, such as 7d" required {...text('learnFor')} />}
-      {hasLateness(input.type) && <TextInput label="Lateness" description="How late an event may arrive and still count" placeholder="10s" maw={400} {...text('lateness')} />}
+      {input.type === 'new_value' && <TextInput label="Learn for" description="Time after the first event in which new values of Group by raise no alert, such as 7d" required {...text('learnFor')} />}
+      {hasLateness(input.type) && <TextInput label="Lateness" description="Maximum delay of an event that still counts" placeholder="10s" maw={400} {...text('lateness')} />}
     </Stack>
   );
 }
@@ -85,12 +85,12 @@ function RateFields({ input, set, problems, window }: Props & { window: object }
     <>
       <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="md" verticalSpacing="sm">
         <TextInput label="Window" description="Events are counted in windows of this length" required {...window} />
-        <NumberInput label="Rise" description="Times the mean of the windows before" placeholder="No alert for a rise" suffix=" times" {...number('riseFactor')} />
-        <NumberInput label="Drop" description="Percent below the mean of the windows before" placeholder="No alert for a drop" suffix=" %" {...number('dropPercent')} />
+        <NumberInput label="Rise" description="Multiple of the mean of the previous windows" placeholder="No alert for a rise" suffix=" times" {...number('riseFactor')} />
+        <NumberInput label="Drop" description="Percent below the mean of the previous windows" placeholder="No alert for a drop" suffix=" %" {...number('dropPercent')} />
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="sm">
-        <NumberInput label="Baseline" description="Windows before that the mean is taken of" placeholder={String(BASELINE_WINDOWS)} allowDecimal={false} suffix=" windows" {...number('baselineWindows')} />
-        <NumberInput label="Minimum events" description="Fewer events are no change" placeholder={String(MIN_EVENTS)} allowDecimal={false} {...number('minEvents')} />
+        <NumberInput label="Baseline" description="Number of previous windows for the mean" placeholder={String(BASELINE_WINDOWS)} allowDecimal={false} suffix=" windows" {...number('baselineWindows')} />
+        <NumberInput label="Minimum events" description="Ignore changes with fewer events" placeholder={String(MIN_EVENTS)} allowDecimal={false} {...number('minEvents')} />
       </SimpleGrid>
       {!problems['riseFactor'] && !problems['dropPercent'] && <RateSentence input={input} />}
     </>
@@ -108,7 +108,7 @@ function RateSentence({ input: { window, riseFactor, dropPercent, baselineWindow
     );
   }
   const least = format.number(minEvents === '' ? MIN_EVENTS : minEvents);
-  const mean = `the mean of the ${format.number(baselineWindows === '' ? BASELINE_WINDOWS : baselineWindows)} windows before`;
+  const mean = `the mean of the ${format.number(baselineWindows === '' ? BASELINE_WINDOWS : baselineWindows)} previous windows`;
   const rise = riseFactor !== '' && `has at least ${format.number(riseFactor)} times ${mean}, and at least ${least} events`;
   const drop = dropPercent !== '' && `is at least ${format.number(dropPercent)}% below ${rise ? 'the mean' : mean}, which is at least ${least} events`;
   return (

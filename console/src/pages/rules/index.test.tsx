@@ -114,10 +114,10 @@ it('tests a threshold on stored events, after it says what it would fetch', asyn
   open('/rules/new/query?q=event.action%3A+denied');
   fireEvent.change(screen.getByLabelText(/^Name/), { target: { value: 'Port scan' } });
   fireEvent.click(screen.getByRole('textbox', { name: 'Raise an alert for' }));
-  fireEvent.click(await screen.findByText('Threshold: many events in a window of time'));
+  fireEvent.click(await screen.findByText('Threshold: many events within a time window'));
   fireEvent.change(screen.getByLabelText(/^At least/), { target: { value: '20' } });
   fireEvent.click(screen.getByRole('button', { name: 'Test rule' }));
-  fireEvent.click(await screen.findByRole('button', { name: 'Test all the same' }));
+  fireEvent.click(await screen.findByRole('button', { name: 'Test anyway' }));
   expect(await screen.findByText(/not all events were read/)).toBeTruthy();
   const rule = { type: 'threshold', name: 'Port scan', query: 'event.action: denied', window: '5m', threshold: { count: 20 } };
   expect(sent.filter(({ path }) => path.endsWith('_test')).map(({ body }) => body)).toEqual([
@@ -256,7 +256,7 @@ it('creates a rate of change, and tells while it is typed what the server would 
   open('/rules/new/query?q=*');
   fireEvent.change(screen.getByLabelText(/^Name/), { target: { value: 'Quiet' } });
   fireEvent.click(screen.getByRole('textbox', { name: 'Raise an alert for' }));
-  fireEvent.click(await screen.findByText('Rate of change: far more or fewer events than before'));
+  fireEvent.click(await screen.findByText('Rate of change: far more or fewer events than usual'));
   const create = () => screen.getByRole<HTMLButtonElement>('button', { name: 'Create rule' });
   expect(screen.getByText('Fill in: Rise or Drop')).toBeTruthy();
   expect(create().disabled).toBe(true);
@@ -265,7 +265,7 @@ it('creates a rate of change, and tells while it is typed what the server would 
   expect(create().disabled).toBe(true);
   fireEvent.change(screen.getByLabelText(/^Drop/), { target: { value: '80' } });
   fireEvent.change(screen.getByLabelText(/^Baseline/), { target: { value: '6' } });
-  expect(screen.getByText(/a window of 5m is at least 80% below the mean of the 6 windows before, which is at least 20 events/)).toBeTruthy();
+  expect(screen.getByText(/a window of 5m is at least 80% below the mean of the 6 previous windows, which is at least 20 events/)).toBeTruthy();
   expect(await screen.findByText('[*] is not supported in rules')).toBeTruthy();
   fireEvent.change(screen.getByLabelText(/^Query/), { target: { value: 'observer.name: *' } });
   // What the server said is of another definition.

@@ -27,7 +27,7 @@ export function MountIndex({ repository, snapshot, onClose }: { repository: stri
       <Select label="Index" searchable allowDeselect={false} data={snapshot.indices} value={index} onChange={setIndex} />
       <Radio.Group label="Storage" value={storage} onChange={(value) => setStorage(value as Storage)}>
         <Stack gap="xs" mt={4}>
-          <Radio value="shared_cache" label="Frozen: read through the shared cache" description="Uses no disk space besides the cache; searches fetch what they need" />
+          <Radio value="shared_cache" label="Frozen: read through the shared cache" description="Uses no disk space except the cache; searches fetch the data that they need" />
           <Radio value="full_copy" label="Cold: full copy on this node’s disk" description="As fast as a local index; needs its full size on disk" />
         </Stack>
       </Radio.Group>

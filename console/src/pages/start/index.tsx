@@ -67,7 +67,7 @@ export default function Start() {
         <Step title="Check arrival">{named ? <Arrivals stream={stream} /> : <Text size="sm">Choose a destination first.</Text>}</Step>
       </Stack>
       <Text size="sm" c="dimmed" mt="md">
-        No events at hand? <Anchor component="span" size="sm" ff="monospace" c="inherit">firn demo</Anchor> starts a server with sample events of a fictional company.
+        No events yet? <Anchor component="span" size="sm" ff="monospace" c="inherit">firn demo</Anchor> starts a server with sample events of a fictional company.
       </Text>
     </PageFrame>
   );

@@ -59,7 +59,7 @@ export default function Tasks() {
     [format],
   );
   return (
-    <PageFrame title="Tasks" about="Requests that are running on this server.">
+    <PageFrame title="Tasks" about="Requests running on this server.">
       <Answer query={tasks} what="Tasks">
         {(all) => {
           const rows = all.filter((task) => kind === 'all' || kindOf(task.action) === kind);

@@ -93,8 +93,10 @@ fn reason(id: &str, definition: Option<&serde_json::Map<String, Value>>, pipelin
     match DetectionRule::parse(id, body) {
         Err(error) => error.reason().to_owned(),
         Ok(rule) if !rule.enabled => "the rule is disabled".to_owned(),
-        Ok(rule) if !rule.is_for_pipeline(pipeline) => "the rule is not for this pipeline".to_owned(),
-        Ok(_) => "no event has come since the rule is evaluated again, or the pack has no log source for it".to_owned(),
+        Ok(rule) if !rule.is_for_pipeline(pipeline) => "the rule does not apply to this pipeline".to_owned(),
+        Ok(_) => {
+            "no event has arrived since the rule is evaluated again, or the pack has no log source for it".to_owned()
+        }
     }
 }
 

@@ -237,11 +237,11 @@ impl SavedObjects {
             .as_ref()
             .map_or("operators".to_owned(), |tenant| format!("tenant [{tenant}]"));
         if count > OF_ONE_MAX {
-            return refused(format!("there may be [{OF_ONE_MAX}] saved objects of {of}"));
+            return refused(format!("at most [{OF_ONE_MAX}] saved objects of {of} are allowed"));
         }
         if bytes > OF_ONE_BYTES_MAX {
             return refused(format!(
-                "saved objects of {of} may have [{OF_ONE_BYTES_MAX}] bytes together"
+                "saved objects of {of} may have at most [{OF_ONE_BYTES_MAX}] bytes together"
             ));
         }
         // Objects of tenants do not count against the operators.
@@ -253,7 +253,7 @@ impl SavedObjects {
             let (count, bytes) = more(all);
             if count > ALL_MAX || bytes > ALL_BYTES_MAX {
                 return refused(format!(
-                    "there may be [{ALL_MAX}] saved objects of [{ALL_BYTES_MAX}] bytes together"
+                    "at most [{ALL_MAX}] saved objects with together [{ALL_BYTES_MAX}] bytes are allowed"
                 ));
             }
         }

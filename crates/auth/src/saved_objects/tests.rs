@@ -206,7 +206,7 @@ fn there_are_so_many_and_so_large_ones_of_a_tenant() {
     assert_eq!(error.kind(), ErrorKind::IllegalArgument);
     assert_eq!(
         error.reason(),
-        "cannot save the search [more]: there may be [1000] saved objects of tenant [acme]"
+        "cannot save the search [more]: at most [1000] saved objects of tenant [acme] are allowed"
     );
     assert!(
         !world.put(&ann, "s1", None, new("t")).unwrap().1,
@@ -225,7 +225,10 @@ fn there_are_so_many_and_so_large_ones_of_a_tenant() {
         Arc::make_mut(large).bytes = OF_ONE_BYTES_MAX - 100;
     }
     let error = world.put(&bolt, "large", None, new("t")).unwrap_err();
-    assert!(error.reason().contains("may have [33554432] bytes together"), "{error}");
+    assert!(
+        error.reason().contains("may have at most [33554432] bytes together"),
+        "{error}"
+    );
 }
 
 #[test]

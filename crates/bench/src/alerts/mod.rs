@@ -38,13 +38,13 @@ pub(crate) struct AlertsArgs {
     /// Folder for the data of the server; must not exist, and is removed at the end
     #[arg(long, value_name = "DIR")]
     folder: PathBuf,
-    /// Events in a second
+    /// Events per second
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     rate: u64,
-    /// Seconds that events come
+    /// Duration of the load, in seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
-    /// Alerts of each rule in a second; a channel sends at most 100 mails in a second
+    /// Alerts of each rule per second; a channel sends at most 100 mails per second
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=30))]
     alerts_per_second: u64,
     /// Seed of the events

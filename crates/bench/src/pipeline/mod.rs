@@ -34,22 +34,22 @@ pub(crate) struct PipelineArgs {
     /// Events of each kind in a run
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     events: u32,
-    /// MaxMind database of cities, for two look-ups per CEF line
+    /// MaxMind database of cities, for two lookups per CEF line
     #[arg(long, value_name = "FILE")]
     geoip_city: Option<PathBuf>,
-    /// MaxMind database of autonomous systems, for two more look-ups per CEF line
+    /// MaxMind database of autonomous systems, for two more lookups per CEF line
     #[arg(long, value_name = "FILE")]
     geoip_asn: Option<PathBuf>,
-    /// Leave `event.original` out
+    /// Omit `event.original`
     #[arg(long)]
     no_original: bool,
     /// A running firn without authentication, to which CEF lines are sent; it must be able to read the databases
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// A running OpenSearch beside it, which gets the same lines through an ingest pipeline
+    /// A running OpenSearch to compare with, which gets the same lines through an ingest pipeline
     #[arg(long, value_name = "URL", requires = "url")]
     peer_url: Option<String>,
-    /// Events that the servers get
+    /// Number of events sent to the servers
     #[arg(long, default_value_t = 300_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     stored_events: u32,
 }

@@ -26,7 +26,7 @@ pub(crate) struct StorageArgs {
     /// A running OpenSearch or Elasticsearch, which gets the same load by bulk requests through an ingest pipeline
     #[arg(long, value_name = "URL")]
     peer_url: Option<String>,
-    /// Events that are stored before the measurement; the searches run over as many
+    /// Events stored before the measurement; each search covers the same number
     #[arg(long, default_value_t = 16_000_000)]
     events: u64,
     /// CEF events per second
@@ -35,7 +35,7 @@ pub(crate) struct StorageArgs {
     /// Searches per second
     #[arg(long, default_value_t = 225)]
     searches: u32,
-    /// Duration of the measurement with searches, in seconds; a quarter of it goes before, without searches
+    /// Duration of the measurement with searches, in seconds; a phase without searches, a quarter as long, precedes it
     #[arg(long, default_value_t = 300)]
     seconds: u64,
     /// Seed of the events and searches

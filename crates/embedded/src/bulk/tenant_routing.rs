@@ -47,7 +47,7 @@ pub(super) fn check_open(routing: Option<&str>, index: &IndexState, metadata: &M
         Some(tenant) if index.metadata.settings.tenant_field.is_some() && metadata.closed_tenants.contains(tenant) => {
             Err(Error::new(
                 ErrorKind::Forbidden,
-                format!("tenant [{tenant}] is being deleted: it takes no more writes"),
+                format!("tenant [{tenant}] is being deleted: it accepts no more writes"),
             )
             .with_index(&*index.name))
         }

@@ -315,7 +315,7 @@ impl Rebuild<'_> {
             return Ok(false);
         }
         self.found(format!(
-            "[{dir}] holds index [{}], which no catalog names: it is added",
+            "[{dir}] holds index [{}], which no catalog contains: it is added",
             index.name
         ));
         self.metadata.indices.insert(Arc::new(index.clone()));

@@ -119,9 +119,12 @@ fn reason(folder: &IndexFolder, cluster_uuid: &str) -> String {
             "it holds index [{}] of the node with cluster uuid [{}]",
             record.index.name, record.cluster_uuid
         ),
-        Ok(Some(record)) => format!("the catalog does not name it; it holds index [{}]", record.index.name),
-        Ok(None) => "the catalog does not name it, and it has no [index.json]".to_owned(),
-        Err(error) => format!("the catalog does not name it: {}", error.reason()),
+        Ok(Some(record)) => format!(
+            "the catalog does not contain it; it holds index [{}]",
+            record.index.name
+        ),
+        Ok(None) => "the catalog does not contain it, and it has no [index.json]".to_owned(),
+        Err(error) => format!("the catalog does not contain it: {}", error.reason()),
     }
 }
 
@@ -168,7 +171,7 @@ fn sweep_shards(
             }
             false => {
                 let why = format!(
-                    "shard [{}][{number}] lies on tier [{named}] by the catalog, where its files are missing",
+                    "shard [{}][{number}] is on tier [{named}] according to the catalog, but its files are missing there",
                     index.name
                 );
                 set_aside(quarantine, tier, &other, &why, now_ms, swept)?;

@@ -66,7 +66,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Services>, RecoveryRep
     let started = Instant::now();
     let path = &config.path_data;
     config.disk.create_dir_all(path).map_err(|error| {
-        Error::internal(format!("cannot make the data folder [{}]", path.display())).caused_by(error)
+        Error::internal(format!("cannot create the data folder [{}]", path.display())).caused_by(error)
     })?;
     let lock = NodeLock::take(&*config.disk, path)?;
     // Before the catalog is opened, which may have to write: if the disk is full, the reserve is released.
@@ -76,7 +76,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Services>, RecoveryRep
     let deleted = check_catalog(&*config.disk, path, &evidence)?;
     let mut catalog = Catalog::open(&config.disk, &path.join(CATALOG_FILE))?;
     if !catalog.check_integrity()? {
-        tracing::warn!("the catalog was repaired; it holds the newest change that the data folder knows of");
+        tracing::warn!("the catalog was repaired; it contains the newest change recorded in the data folder");
     }
     // The directory entries of a new catalog and a new folder must also survive a power loss.
     for dir in [Some(path.as_path()), path.parent()].into_iter().flatten() {
@@ -341,7 +341,7 @@ fn check_catalog(disk: &dyn Disk, path_data: &Path, evidence: &Evidence) -> Resu
             if repaired {
                 tracing::warn!(
                     path = %path.display(),
-                    "the catalog fails its checksums; an older state of version {} is whole",
+                    "the catalog fails its checksums; an older state of version {} is intact",
                     metadata.version
                 );
             }

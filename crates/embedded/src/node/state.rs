@@ -620,7 +620,7 @@ impl ShardFactory {
         if let Err(error) = &shards {
             // The next start removes remaining files, as no index refers to them.
             self.remove(&index.uuid);
-            return Err(Error::new(error.kind(), "cannot make the files of the index")
+            return Err(Error::new(error.kind(), "cannot create the files of the index")
                 .with_index(&index.name)
                 .caused_by(error.clone()));
         }

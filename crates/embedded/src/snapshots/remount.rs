@@ -35,7 +35,7 @@ impl SnapshotService {
         }
         let cause = missing.unwrap_or_else(|| firn_model::repository::repository_missing(&store.repository));
         let why = format!(
-            "cannot restore index [{name}]: it is mounted from index [{}] of snapshot [{}:{}/{}], which is not there",
+            "cannot restore index [{name}]: it is mounted from index [{}] of snapshot [{}:{}/{}], which is missing",
             store.index, store.repository, store.snapshot, store.snapshot_uuid
         );
         Err(super::restore::cannot(request, &why).caused_by(cause))

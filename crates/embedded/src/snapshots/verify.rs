@@ -150,7 +150,7 @@ fn log_end(job: &Job, ended: &Ended) {
                 snapshot,
                 index,
                 bytes,
-                "verified a snapshot: all objects are whole"
+                "verified a snapshot: all objects are intact"
             );
         }
         Ended::Damaged(objects) => {

@@ -118,7 +118,7 @@ impl Devices {
 pub(crate) fn no_device(index: &str, shard: u32, tier: Tier) -> Error {
     Error::new(
         ErrorKind::ShardDamaged,
-        format!("shard [{index}][{shard}] lies on tier [{tier}], and this node has no [path.data.{tier}]"),
+        format!("shard [{index}][{shard}] is on tier [{tier}], but this node has no [path.data.{tier}]"),
     )
     .with_index(index)
 }

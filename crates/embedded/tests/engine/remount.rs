@@ -101,7 +101,7 @@ fn a_mounted_index_whose_origin_is_gone_is_not_restored() {
     for node in [&node, &node_of(folder.path())] {
         let error = restore(node, restore_request("second", &["frozen"])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SnapshotRestore, "{error}");
-        assert!(error.reason().contains("which is not there"), "{error}");
+        assert!(error.reason().contains("which is missing"), "{error}");
         assert_eq!(
             node.search("frozen", json!({})).unwrap_err().kind(),
             ErrorKind::IndexNotFound

@@ -175,7 +175,7 @@ fn nothing_is_written_for_a_tenant_that_is_being_deleted() {
         (error.kind(), error.reason()),
         (
             ErrorKind::Forbidden,
-            "tenant [acme] is being deleted: it takes no more writes"
+            "tenant [acme] is being deleted: it accepts no more writes"
         )
     );
     node.write(event("other", 1));

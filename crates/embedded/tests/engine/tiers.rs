@@ -185,7 +185,7 @@ fn a_missing_device_is_reported_and_nothing_is_lost() {
     let report = node.engine.recovery_report();
     let reason = report.damaged[0].error.reason().to_owned();
     assert!(
-        reason.contains("lies on tier [cold], and this node has no [path.data.cold]"),
+        reason.contains("is on tier [cold], but this node has no [path.data.cold]"),
         "{reason}"
     );
     drop(node);

@@ -58,7 +58,7 @@ pub(super) fn keep_coming(demo: &Demo<'_>, syslog: SocketAddr) {
             Ok(()) => is_failing = false,
             Err(error) => {
                 if !is_failing && !demo.is_stopping() {
-                    tracing::warn!("cannot send the events of the demo's sources, trying again: {error:#}");
+                    tracing::warn!("cannot send the events of the demo's sources, retrying: {error:#}");
                 }
                 is_failing = true;
                 stream = None;

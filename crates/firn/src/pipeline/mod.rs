@@ -42,7 +42,7 @@ struct MapArgs {
     /// Name of a built-in pack, or a pack file (*.yml)
     #[arg(long, value_name = "NAME|FILE")]
     pack: String,
-    /// Look-up table of a pack: a .csv, .ndjson or .mmdb file
+    /// Lookup table of a pack: a .csv, .ndjson or .mmdb file
     #[arg(long = "table", value_name = "NAME=FILE")]
     tables: Vec<String>,
     /// MaxMind database of cities: the table `geoip-city`
@@ -51,10 +51,10 @@ struct MapArgs {
     /// MaxMind database of autonomous systems: the table `geoip-asn`
     #[arg(long, value_name = "FILE")]
     geoip_asn: Option<PathBuf>,
-    /// Leave `event.original` out
+    /// Omit `event.original`
     #[arg(long)]
     no_original: bool,
-    /// Time of arrival: seconds since the epoch [default: the clock]
+    /// Time of arrival: seconds since the epoch [default: the current time]
     #[arg(long, value_name = "SECONDS")]
     received: Option<i64>,
     /// Input, plain or gzip; `-` is standard input
@@ -147,7 +147,7 @@ fn tables(args: &MapArgs, now_ms: i64) -> Result<Tables> {
     }
     for table in &args.tables {
         let Some((name, file)) = table.split_once('=') else {
-            bail!("[{table}] is no table: write NAME=FILE");
+            bail!("[{table}] is not a table: use NAME=FILE");
         };
         let Some(source) = TableSource::of(Path::new(file)) else {
             bail!("table [{name}]: the name of the file must end in .csv, .ndjson, .jsonl, .json or .mmdb");

@@ -102,7 +102,7 @@ fn read(path: &Path) -> Result<WorkerFile> {
             bail!("pipeline [{id}]: stored events are read by `firn serve`, not by a worker");
         }
         if definition.tenant.is_some() {
-            bail!("pipeline [{id}]: the tenant of a worker's events is that of its API key; leave [tenant] out");
+            bail!("pipeline [{id}]: the tenant of a worker's events is that of its API key; omit [tenant]");
         }
         if !definition.aggregates.is_empty() {
             bail!("pipeline [{id}]: aggregates need the engine of `firn serve`; a worker has none");
@@ -174,7 +174,7 @@ async fn work(file: WorkerFile, destination: Arc<RemoteDestination>) -> Result<(
     loop {
         match destination.connect().await {
             Ok(()) => break,
-            Err(error) => tracing::warn!(%error, "the destination cannot be used; it is tried again"),
+            Err(error) => tracing::warn!(%error, "cannot use the destination; retrying"),
         }
         tokio::select! {
             () = tokio::time::sleep(CONNECT_AGAIN_AFTER) => {}

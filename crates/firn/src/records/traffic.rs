@@ -12,7 +12,7 @@ pub(super) fn definition() -> Definition {
     let number = || json!({"type": "long"});
     Definition {
         name: ".firn-traffic",
-        description: "what each request asked, and what it cost",
+        description: "each request and its cost",
         period: "week",
         properties: json!({
             "@timestamp": {"type": "date"},

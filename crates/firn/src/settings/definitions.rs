@@ -243,7 +243,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: SECURITY,
         kind: Kind::Duration,
         default: Fixed("365d"),
-        help: "How long these records are kept.",
+        help: "Retention of these records.",
     },
     Definition {
         name: "traffic.enabled",
@@ -257,7 +257,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: SECURITY,
         kind: Kind::Duration,
         default: Fixed("30d"),
-        help: "How long these records are kept.",
+        help: "Retention of these records.",
     },
     Definition {
         name: "bootstrap.password",
@@ -593,7 +593,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: SEARCH,
         kind: Kind::Duration,
         default: Fixed("24h"),
-        help: "Maximum idle time of a scroll or point in time. It keeps files of merged and deleted segments until then.",
+        help: "Maximum idle time of a scroll or point in time. Until then it retains the files of merged and deleted segments.",
     },
     Definition {
         name: "search.default_keep_alive",
@@ -649,7 +649,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: SEARCH,
         kind: Kind::Duration,
         default: Fixed("30s"),
-        help: "Time without searches after which an index is no longer refreshed each second, but by its next search.",
+        help: "Time without searches after which an index is refreshed only by its next search, no longer each second.",
     },
     Definition {
         name: "index.search.slowlog.threshold.query.warn",
@@ -663,14 +663,14 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: ALERTS,
         kind: Kind::Secret,
         default: Derived("none"),
-        help: "A secret of [alert channels](alerts.md#channels), such as the password of a mail server: a definition names it as `secret:NAME`. Read at the start.",
+        help: "A secret of [alert channels](alerts.md#channels), such as the password of a mail server: a definition refers to it as `secret:NAME`. Read at start.",
     },
     Definition {
         name: "notify.webhook.allowed_networks",
         section: ALERTS,
         kind: Kind::Text,
         default: Derived("none"),
-        help: "Private networks that webhooks of alert channels may reach, separated by commas (`10.1.0.0/16, 127.0.0.1/32`). All others are refused, by whichever name they are reached.",
+        help: "Private networks that webhooks of alert channels may reach, separated by commas (`10.1.0.0/16, 127.0.0.1/32`). All others are refused, regardless of the host name.",
     },
     budget::OPERATOR,
     budget::TENANT,

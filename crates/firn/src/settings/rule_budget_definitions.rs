@@ -11,7 +11,7 @@ pub(super) const OPERATOR: Definition = Definition {
     section: SECTION,
     kind: Kind::Count(0, 100_000),
     default: Derived("50 for each core of the machine"),
-    help: "Percentage of one core that the conditions of all detection rules without a tenant may take; 0 is no limit. Beyond it the most expensive rules [pause](alerts.md#the-budget-of-rules). Only in firn.",
+    help: "Percentage of one core that the conditions of all detection rules without a tenant may use; 0 is no limit. Above it the most expensive rules [pause](alerts.md#the-budget-of-rules). Only in firn.",
 };
 
 pub(super) const TENANT: Definition = Definition {
@@ -27,7 +27,7 @@ pub(super) const WINDOW: Definition = Definition {
     section: SECTION,
     kind: Kind::Duration,
     default: Fixed("1m"),
-    help: "Time over which the budget of rules counts. The hole of a rule that paused is filled so long after its end. Only in firn.",
+    help: "Sliding window over which the budget of rules is measured. The hole of a paused rule is filled this long after its end. Only in firn.",
 };
 
 pub(super) const PAUSE: Definition = Definition {
@@ -35,5 +35,5 @@ pub(super) const PAUSE: Definition = Definition {
     section: SECTION,
     kind: Kind::Duration,
     default: Fixed("5m"),
-    help: "First pause of a rule that exhausts the budget; each further one is twice as long, up to 16 times. Only in firn.",
+    help: "First pause of a rule that exhausts the budget; each further pause is twice as long, up to 16 times. Only in firn.",
 };

@@ -56,7 +56,7 @@ pub(crate) fn check(definition: &Definition, text: &str) -> Result<Value, String
             if words.contains(&lower.as_str()) {
                 Ok(Value::Text(lower))
             } else {
-                Err(format!("[{text}] is none of {}", words.join(", ")))
+                Err(format!("[{text}] is not one of {}", words.join(", ")))
             }
         }
     }

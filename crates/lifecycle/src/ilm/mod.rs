@@ -248,7 +248,7 @@ impl Ilm {
             }
             Ok(Outcome::Gone) => Ok(false),
             Ok(Outcome::Back { step, error }) => {
-                tracing::warn!(index = index.name, step = %execution.key, back_to = step, %error, "a lifecycle goes back");
+                tracing::warn!(index = index.name, step = %execution.key, back_to = step, %error, "a lifecycle returned to an earlier step");
                 let back = Execution {
                     key: StepKey::new(&execution.key.phase, &execution.key.action, step),
                     ..execution.clone()

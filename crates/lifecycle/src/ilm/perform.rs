@@ -95,7 +95,7 @@ impl StepContext<'_> {
                 let index = &self.index.name;
                 tracing::info!(
                     index,
-                    "a lifecycle asks for fewer shards, which has no benefit in firn: the shards stay"
+                    "a lifecycle requests fewer shards, which has no benefit in firn: the shards are unchanged"
                 );
                 self.done()
             }
@@ -193,7 +193,7 @@ impl StepContext<'_> {
         let outcome = self.parts.effects.execute(command).await?;
         outcome
             .rollover
-            .ok_or_else(|| Error::internal("the engine did not say what a rollover did"))
+            .ok_or_else(|| Error::internal("the engine did not return the result of a rollover"))
     }
 
     async fn check_rollover(&self, conditions: &IndexMap<String, Value>) -> Result<Outcome> {

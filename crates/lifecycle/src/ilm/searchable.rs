@@ -77,7 +77,7 @@ fn generate_name(place: &StepContext<'_>, action: &SearchableSnapshot) -> Result
     if let Some(store) = store_of(index) {
         if store.repository != action.repository {
             return Err(Error::illegal_argument(format!(
-                "index [{}] is mounted from repository [{}], but policy [{}] asks for repository [{}]",
+                "index [{}] is mounted from repository [{}], but policy [{}] requires repository [{}]",
                 index.name,
                 store.repository,
                 place.policy(),

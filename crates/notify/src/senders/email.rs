@@ -147,7 +147,7 @@ fn tls(email: &Email) -> Result<(TlsConnector, ServerName<'static>), String> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     let name = ServerName::try_from(email.host.clone());
-    let name = name.map_err(|_| format!("[host] is no name of a server: [{}]", email.host))?;
+    let name = name.map_err(|_| format!("[host] is not a server name: [{}]", email.host))?;
     Ok((TlsConnector::from(Arc::new(config)), name))
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn check_webhook(webhook: &Webhook) -> Result<(), String> {
     if let Some(template) = &webhook.body {
         let empty = template.render(&Map::new(), json_string);
         let _: Value = serde_json::from_str(&empty).map_err(|error| {
-            format!("[body] is not JSON if its placeholders are empty; they stand inside strings: {error}")
+            format!("[body] is not JSON if its placeholders are empty; use them only inside strings: {error}")
         })?;
     }
     Ok(())

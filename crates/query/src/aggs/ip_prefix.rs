@@ -116,7 +116,7 @@ pub(super) fn answer(
     let mut buckets = Vec::with_capacity(found.len());
     for (key, bucket) in found {
         let KeyBytes::Ip(bits) = key else {
-            return Err(Error::internal("a network is no address"));
+            return Err(Error::internal("a network is not an address"));
         };
         let mut text = print_address(bits);
         if prefix.append_prefix_length {

@@ -66,7 +66,10 @@ pub(super) fn number(field: &FieldMapping, scalar: Scalar<'_>, coerce: bool) -> 
             Number::F64(value) => Number::F64(round_to_half(value)),
             other => other,
         }),
-        _ => Err(format!("a field of type [{}] takes no number", field.field_type.name())),
+        _ => Err(format!(
+            "a field of type [{}] does not accept numbers",
+            field.field_type.name()
+        )),
     }
 }
 

@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(
             verify(7, 0, &[0; PAGE]),
             Err(PageDamage { page: 0 }),
-            "a hole in a file is no page"
+            "a hole in a file is not a page"
         );
     }
 

@@ -453,7 +453,7 @@ impl Log {
         // Only frees space: the next file states where this one ends.
         let path = file_path(&self.dir, state.generation);
         if let Err(error) = self.disk.set_len(&path, state.durable) {
-            tracing::warn!(path = %path.display(), %error, "cannot cut the failed write-ahead log");
+            tracing::warn!(path = %path.display(), %error, "cannot truncate the failed write-ahead log");
         }
         let ended = (state.generation, state.durable);
         state.operations = state.durable_operations;
@@ -470,7 +470,7 @@ impl Log {
                     state.failure = Some(error.clone());
                     return Err(error);
                 }
-                tracing::info!(path = %path.display(), end = ended.1, generation, "healed the write-ahead log after its failure");
+                tracing::info!(path = %path.display(), end = ended.1, generation, "repaired the write-ahead log after its failure");
                 Ok(generation)
             }
             Err(error) => {

@@ -152,7 +152,7 @@ fn replay_all(
             let cut_bytes = file.len - scanned.end;
             tracing::warn!(
                 path = %file.path.display(), offset = scanned.end, cut_bytes, why,
-                "cut the torn tail of a write-ahead log; it contains no acknowledged operation"
+                "truncated the torn tail of a write-ahead log; it contains no acknowledged operation"
             );
             disk.set_len(&file.path, scanned.end)?;
         }

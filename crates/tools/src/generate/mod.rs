@@ -42,7 +42,7 @@ const DAYS_MAX: f64 = 36_525.0;
 pub enum Kind {
     /// Network and security events of a company: 5 classes, over 60 types, over 250 fields.
     Events,
-    /// Web access logs: 14 fields, 466 bytes a line on average.
+    /// Web access logs: 14 fields, 466 bytes per line on average.
     Weblog,
 }
 
@@ -79,7 +79,7 @@ pub struct GenerateArgs {
     /// End of the time range [default: --now]
     #[arg(long, conflicts_with_all = ["follow", "start"])]
     end: Option<String>,
-    /// Current time [default: the clock]
+    /// Current time [default: the system clock]
     #[arg(long)]
     now: Option<String>,
     /// Number of tenants; the largest has about 20 % of the events [default: 40, weblog: 13]

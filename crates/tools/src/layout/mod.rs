@@ -56,7 +56,7 @@ struct AdviseArgs {
     /// Usual time range of searches, in days
     #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=3650))]
     question_days: u32,
-    /// How long events are kept, in days [default: as in the data streams]
+    /// Retention of events, in days [default: as in the data streams]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36500))]
     retention_days: Option<u32>,
     /// Repetitions of each measurement

@@ -27,7 +27,7 @@ interface Fields {
 }
 
 /** Rule of the alerts that firn raises about itself, which only a window that names it suppresses. */
-const OWN_RULE = { value: 'firn-channel-failing', label: 'Channel failing (of firn itself)' };
+const OWN_RULE = { value: 'firn-channel-failing', label: 'Channel failing (firn itself)' };
 
 const REPEATS = [
   { value: '', label: 'Once' },
@@ -146,7 +146,7 @@ function Recurrence({ input, set, problems }: Fields) {
         </SimpleGrid>
       )}
       {(input.every === 'day' || input.every === 'week') && (
-        <Input.Wrapper label="Weekdays" labelElement="div" description={input.every === 'day' ? 'None: every day' : 'None: the weekday of the start'}>
+        <Input.Wrapper label="Weekdays" labelElement="div" description={input.every === 'day' ? 'No selection: every day' : 'No selection: the weekday of the start'}>
           <Chip.Group multiple value={input.weekdays} onChange={(weekdays) => set('weekdays')(weekdays as Weekday[])}>
             <Group gap={6} role="group" aria-label="Weekdays" mt={4}>
               {WEEKDAYS.map((day) => (
@@ -180,10 +180,10 @@ function Scope({ input, set }: Fields) {
             Alerts
           </Title>
           <Text size="sm" c="dimmed">
-            The window is for alerts that meet all of these. They are stored and marked, and neither delivered nor escalated.
+            The window applies to alerts that meet all of these conditions. They are stored and marked, but neither delivered nor escalated.
           </Text>
         </div>
-        <MultiSelect label="Rules" searchable limit={100} hidePickedOptions placeholder={input.rules.length === 0 ? 'All rules' : ''} data={options} value={input.rules} nothingFoundMessage="No rule has this name" error={rules.error ? 'The rules could not be loaded' : null} onChange={set('rules')} />
+        <MultiSelect label="Rules" searchable limit={100} hidePickedOptions placeholder={input.rules.length === 0 ? 'All rules' : ''} data={options} value={input.rules} nothingFoundMessage="No rule has this name" error={rules.error ? 'Failed to load the rules' : null} onChange={set('rules')} />
         <SimpleGrid cols={{ base: 1, xs: 2 }} verticalSpacing="sm">
           <TextInput label="Tenant" placeholder="All tenants" value={input.tenant} onChange={(event) => set('tenant')(event.currentTarget.value)} />
           <Select label="Minimum severity" clearable placeholder="Every severity" data={[...SEVERITIES]} value={input.minSeverity} onChange={(severity) => set('minSeverity')(severity as Severity | null)} />

@@ -43,7 +43,7 @@ export function WindowList() {
   return (
     <PageFrame
       title="Maintenance windows"
-      about="Times in which alerts are stored and marked, and neither delivered nor escalated."
+      about="Periods in which alerts are stored and marked, but neither delivered nor escalated."
       actions={
         <Button size="xs" component={Link} to={NEW_WINDOW_PATH} leftSection={<IconPlus size={14} aria-hidden />}>
           Create maintenance window
@@ -55,7 +55,7 @@ export function WindowList() {
           {() => (
             <>
               <DataTable label="maintenance windows" rows={rows} columns={columns} rowKey={({ id }) => id} initialSort="state" height={620} hideWhenEmpty />
-              {rows.length === 0 && <Empty title="No maintenance windows">Create one for a planned change: alerts that are raised meanwhile are stored and shown in Alerts, and delivered to no channel.</Empty>}
+              {rows.length === 0 && <Empty title="No maintenance windows">Create one for a planned change: alerts raised in the window are stored and shown in Alerts, but not delivered.</Empty>}
             </>
           )}
         </Answer>

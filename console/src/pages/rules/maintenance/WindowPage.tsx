@@ -29,7 +29,7 @@ export function NewWindow() {
   const onSaved = useSaved();
   const [initial] = useState(() => newWindow(Date.now(), format.zone));
   return (
-    <PageFrame title="Create maintenance window" about="Alerts that are raised in the window are stored, and neither delivered nor escalated." within={{ ...LIST, name: 'Create maintenance window' }}>
+    <PageFrame title="Create maintenance window" about="Alerts raised in the window are stored, but neither delivered nor escalated." within={{ ...LIST, name: 'Create maintenance window' }}>
       <WindowForm id={null} stored={null} initial={initial} onSaved={() => onSaved('Maintenance window created.')} />
     </PageFrame>
   );

@@ -244,7 +244,7 @@ impl Run {
 fn item(hit: Hit) -> Result<BulkItem, Error> {
     let (seq_no, primary_term) = hit
         .seq_no
-        .ok_or_else(|| Error::internal("a bug: a hit came without its sequence number"))?;
+        .ok_or_else(|| Error::internal("a bug: a hit has no sequence number"))?;
     Ok(BulkItem {
         index: hit.index,
         id: Some(hit.id),

@@ -185,6 +185,6 @@ pub(super) async fn delete_index(edge: &Arc<Edge>, index: String) {
     if let Err(error) = deleted
         && error.kind() != ErrorKind::IndexNotFound
     {
-        tracing::warn!(index, %error, "an index of enrich records that is no longer used was not deleted");
+        tracing::warn!(index, %error, "cannot delete an unused index of enrich records");
     }
 }

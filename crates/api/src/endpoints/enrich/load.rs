@@ -68,7 +68,7 @@ pub(crate) async fn loaded(edge: &Arc<Edge>, metadata: &Metadata) -> Arc<LoadedT
                     policy = name,
                     index,
                     ?error,
-                    "cannot read the records of an enrich policy; it is tried again"
+                    "cannot read the records of an enrich policy; retrying"
                 );
                 next.failed_ms = Some(edge.now_ms());
                 next.by_policy

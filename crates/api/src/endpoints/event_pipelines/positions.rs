@@ -58,7 +58,7 @@ struct ClaimBody {
 pub(crate) async fn claim(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let source = call.capture("source");
     let body: ClaimBody = serde_json::from_slice(&call.required_body()?)
-        .map_err(|error| Error::illegal_argument(format!("the body is no claim: {error}")))?;
+        .map_err(|error| Error::illegal_argument(format!("the body is not a claim: {error}")))?;
     check_names(&body.worker, &body.partition)?;
     edge.partition_claims.claim(source, &body.partition, &body.worker).await;
     let positions = match edge.engine.source_positions(&call.ctx, source).await? {

@@ -34,9 +34,7 @@ pub(crate) async fn remap(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     let runner = Arc::clone(runner(&edge)?);
     let definition = runner.definition(id).ok_or_else(|| missing(id))?;
     let Some(pack) = runner.pack(id)? else {
-        return Err(
-            Error::illegal_argument(format!("pipeline [{id}] has no pack: its events are as they came")).into(),
-        );
+        return Err(Error::illegal_argument(format!("pipeline [{id}] has no pack: its events are not mapped")).into());
     };
     let max_docs = call.params.number::<u64>("max_docs")?.unwrap_or(MAX_DOCS);
     if max_docs == 0 || max_docs > MAX_DOCS_MAX {

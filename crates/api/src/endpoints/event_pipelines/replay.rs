@@ -114,7 +114,7 @@ pub(super) fn body_query(body: Option<Value>) -> Result<Option<Value>, Error> {
 }
 
 pub(crate) fn stored_document(hit: Hit) -> Result<StoredDocument, Error> {
-    let bug = |what: &str| Error::internal(format!("a bug: a hit came without its {what}"));
+    let bug = |what: &str| Error::internal(format!("a bug: a hit has no {what}"));
     Ok(StoredDocument {
         seq_no: hit.seq_no.ok_or_else(|| bug("sequence number"))?,
         source: hit.source.ok_or_else(|| bug("source"))?,

@@ -24,7 +24,7 @@ fn control(edge: &Edge) -> Result<&Arc<Control>, ApiError> {
     match &edge.config.security {
         Security::On(control) => Ok(control),
         Security::Off(_) => Err(Error::illegal_argument(
-            "security is off: set [xpack.security.enabled] to true and start firn again to have users and API keys",
+            "security is off: set [xpack.security.enabled] to true and restart firn to use users and API keys",
         )
         .into()),
     }

@@ -177,7 +177,7 @@ pub(super) async fn remove(run: &Run<'_>) -> Result<(), ObjectError> {
         run.found
             .lock()
             .notes
-            .push(format!("a listing still had {} deleted objects", left.len()));
+            .push(format!("a listing still contained {} deleted objects", left.len()));
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ async fn store(
 
 /// Returns the only message of a gRPC call, unpacked if its flag says that it is compressed.
 fn grpc_message(body: &Bytes, bytes_max: u64) -> Result<Bytes, Error> {
-    let refuse = |reason: &str| Error::parsing(format!("the body is no gRPC message: {reason}"));
+    let refuse = |reason: &str| Error::parsing(format!("the body is not a gRPC message: {reason}"));
     let (prefix, message) = body
         .split_at_checked(GRPC_PREFIX_BYTES)
         .ok_or_else(|| refuse("it is too short"))?;
@@ -129,7 +129,7 @@ fn too_large() -> Error {
 }
 
 fn refuse(reason: impl std::fmt::Display) -> Error {
-    Error::parsing(format!("the body is no ExportLogsServiceRequest: {reason}"))
+    Error::parsing(format!("the body is not an ExportLogsServiceRequest: {reason}"))
 }
 
 fn from_protobuf(body: &Bytes) -> Result<ExportLogsServiceRequest, Error> {
@@ -139,7 +139,7 @@ fn from_protobuf(body: &Bytes) -> Result<ExportLogsServiceRequest, Error> {
 fn from_json(body: &Bytes) -> Result<ExportLogsServiceRequest, Error> {
     // A list would be read as the members of the object in order.
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-        return Err(refuse("it is no JSON object"));
+        return Err(refuse("it is not a JSON object"));
     }
     serde_json::from_slice(body).map_err(refuse)
 }
