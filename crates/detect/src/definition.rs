@@ -1,5 +1,6 @@
 //! Definition of a detection rule: the body of `PUT /_firn/rules/ID`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use firn_model::dates::{DateFormat, parse_duration_ms};
@@ -9,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::expression::Expression;
+use crate::member_kinds;
 use crate::query::{Language, dsl_condition, text_condition};
 use crate::rule::{Rule, Severity};
 use crate::sigma;
@@ -37,7 +39,7 @@ struct Body {
     #[serde(default)]
     severity: Option<String>,
     #[serde(default)]
-    risk_score: Option<u8>,
+    risk_score: Option<u64>,
     #[serde(default)]
     tags: Option<Vec<String>>,
     #[serde(default)]
@@ -190,7 +192,7 @@ pub enum Input {
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectionRule {
     /// The rule. Its id is that of the definition.
-    pub rule: Rule,
+    pub rule: Arc<Rule>,
     /// What its condition reads.
     pub input: Input,
     /// A disabled rule is not evaluated.
@@ -236,6 +238,7 @@ impl DetectionRule {
                 printed.len()
             ));
         }
+        member_kinds::check(json)?;
         let body: Body = serde_json::from_value(Value::Object(json.clone())).map_err(|error| error.to_string())?;
         for (name, length) in [
             ("exceptions", body.exceptions.len()),
@@ -247,9 +250,6 @@ impl DetectionRule {
             if length > LIST_MAX {
                 return Err(format!("[{name}] has at most [{LIST_MAX}] members"));
             }
-        }
-        if json.get("threshold").is_some_and(|threshold| !threshold.is_object()) {
-            return Err("[threshold] is an object".to_owned());
         }
         for (place, field) in body.group_by.iter().enumerate() {
             check_field("group_by", field)?;
@@ -272,10 +272,11 @@ impl DetectionRule {
             Some((_, group_by, generate)) => (group_by, generate),
         };
         body.describe(&mut rule)?;
+        let rule = Arc::new(rule);
         // Compiled here, so that a rule that cannot be evaluated is refused when it is stored.
         let compiled = match steps.is_empty() {
-            true => vec![rule.clone()],
-            false => steps.iter().map(|step| step.rule.clone()).collect(),
+            true => vec![Arc::clone(&rule)],
+            false => steps.iter().map(|step| Arc::clone(&step.rule)).collect(),
         };
         let refused = crate::RuleSet::compile(compiled, &crate::LogSources::Any).errors;
         if let Some(refused) = refused.into_iter().next() {
@@ -283,12 +284,16 @@ impl DetectionRule {
         }
         let exceptions = body.exceptions.iter().map(Exception::read);
         let exceptions = exceptions.collect::<Result<Vec<_>, _>>()?;
-        if body.risk_score.is_some_and(|score| score > 100) {
-            return Err("[risk_score] is 0 to 100".to_owned());
-        }
+        let risk_score = match body.risk_score {
+            None => rule.severity.risk_score(),
+            Some(score) => match u8::try_from(score) {
+                Ok(score) if score <= 100 => score,
+                _ => return Err("[risk_score] is 0 to 100".to_owned()),
+            },
+        };
         let tenant = body.tenant.as_deref().map(TenantId::parse).transpose();
         let mut read = Self {
-            risk_score: body.risk_score.unwrap_or_else(|| rule.severity.risk_score()),
+            risk_score,
             rule,
             input,
             enabled: body.enabled,
@@ -314,11 +319,11 @@ impl DetectionRule {
         let own = self.steps.iter().map(|step| {
             let rule = Rule {
                 id: format!("{}/{}", self.rule.id, step.name),
-                ..step.rule.clone()
+                ..Rule::clone(&step.rule)
             };
             Arc::new(Self {
                 risk_score: rule.severity.risk_score(),
-                rule,
+                rule: Arc::new(rule),
                 group_by: Vec::new(),
                 window: None,
                 steps: Vec::new(),
@@ -326,6 +331,49 @@ impl DetectionRule {
             })
         });
         own.collect()
+    }
+
+    /// Returns rules with those that their correlations generate. A rule that several correlations generate for the same events raises its
+    /// alerts once, over the channels of all: it belongs to the first of them.
+    pub fn with_generated(rules: Vec<Arc<Self>>) -> Vec<Arc<Self>> {
+        let mut generated: Vec<Arc<Self>> = Vec::new();
+        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+        for own in rules.iter().flat_map(|rule| &rule.generated) {
+            let of_title = places.entry(own.rule.title.clone()).or_default();
+            match of_title
+                .iter()
+                .find(|place| generated[**place].is_same_but_for_delivery(own))
+            {
+                None => {
+                    of_title.push(generated.len());
+                    generated.push(Arc::clone(own));
+                }
+                Some(place) => {
+                    let of_first = Arc::make_mut(&mut generated[*place]);
+                    let mut others = own.channels.clone();
+                    others.retain(|channel| !of_first.channels.contains(channel));
+                    of_first.channels.append(&mut others);
+                    of_first.escalation.extend(own.escalation.iter().cloned());
+                    of_first.escalation.sort_by_key(|step| step.after_ms);
+                    of_first.escalation.dedup();
+                }
+            }
+        }
+        let mut all = rules;
+        all.append(&mut generated);
+        all
+    }
+
+    /// Whether another rule matches the same events and says the same of them, to whomever it is delivered.
+    fn is_same_but_for_delivery(&self, other: &Self) -> bool {
+        let condition = |rule: &Self| (rule.enabled, rule.input, rule.risk_score);
+        let mut same = Rule::clone(&other.rule);
+        same.id.clone_from(&self.rule.id);
+        condition(self) == condition(other)
+            && *self.rule == same
+            && self.exceptions == other.exceptions
+            && self.tenant == other.tenant
+            && self.pipelines == other.pipelines
     }
 
     /// Returns whether events of a pipeline are evaluated.
@@ -576,6 +624,41 @@ mod tests {
         let own = &many.generated[0];
         assert_eq!((own.rule.id.as_str(), own.rule.title.as_str()), ("r/failed", "Failed"));
         assert!(own.window.is_none() && own.steps.is_empty() && own.channels == ["mail"]);
+
+        // Another correlation of the same rule: its alerts are raised once, and delivered for both.
+        let other = both.replace("title: Many", "title: Also many");
+        let other = json!({"type": "sigma", "sigma": format!("{other}generate: true\n"), "channels": ["chat", "mail"]});
+        let other = Arc::new(DetectionRule::parse("s", other.as_object().unwrap()).unwrap());
+        let all = DetectionRule::with_generated(vec![Arc::new(many.clone()), Arc::clone(&other)]);
+        let shown: Vec<(&str, Vec<&str>)> = all
+            .iter()
+            .map(|rule| {
+                (
+                    rule.rule.id.as_str(),
+                    rule.channels.iter().map(String::as_str).collect(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("r", vec!["mail"]),
+                ("s", vec!["chat", "mail"]),
+                ("r/failed", vec!["mail", "chat"])
+            ]
+        );
+        // For other events it is another rule.
+        let of_alpha = DetectionRule {
+            generated: vec![Arc::new(DetectionRule {
+                tenant: Some(TenantId::parse("alpha").unwrap()),
+                ..DetectionRule::clone(&other.generated[0])
+            })],
+            ..DetectionRule::clone(&other)
+        };
+        assert_eq!(
+            DetectionRule::with_generated(vec![Arc::new(many.clone()), Arc::new(of_alpha)]).len(),
+            4
+        );
 
         let scan = read(json!({
             "type": "threshold", "name": "Scan", "query": "event.action: denied", "group_by": ["source.ip"], "window": "1m",

@@ -20,6 +20,7 @@ mod index;
 mod json;
 mod log_sources;
 mod maintenance_window;
+mod member_kinds;
 pub mod query;
 mod recurrence;
 mod rule;
@@ -32,7 +33,7 @@ mod window_rule;
 
 pub use alert::{EventPlace, alert, group_of, values_of, without_event};
 pub use audience::{Audience, channels_of};
-pub use budget::{BudgetLimits, Charge, RuleBudget, Throttle};
+pub use budget::{BudgetLimits, Charge, Pause, RuleBudget, Throttle};
 pub use cost_meter::CpuClock;
 pub use coverage::{CoverageChange, Interval, Mark, intervals};
 pub use definition::{DetectionRule, EscalationStep, Input, RuleException};

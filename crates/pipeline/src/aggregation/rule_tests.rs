@@ -66,7 +66,11 @@ fn a_sum_beyond_the_range_of_a_double_has_a_value_and_is_read_again() {
     journal.check();
     let alerts: Vec<&WindowAlert> = found(&journal, "bytes").collect();
     assert_eq!(alerts.len(), 1);
-    assert!(alerts[0].value.as_ref().is_some_and(Value::is_number), "{:?}", alerts[0].value);
+    assert!(
+        alerts[0].value.as_ref().is_some_and(Value::is_number),
+        "{:?}",
+        alerts[0].value
+    );
     // Two panes, each within the range.
     let mut journal = Journal::with(all_rules(1000));
     let mut low = at(1_000, "a", 0, 0);
