@@ -13,6 +13,7 @@ mod definition;
 mod evaluator;
 mod event;
 mod expression;
+mod generated;
 mod glob;
 mod history;
 pub mod import;

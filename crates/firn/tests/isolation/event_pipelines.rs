@@ -151,9 +151,15 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
             assert!(!shown.contains(&format!(".alerts-{other}")), "{own} {path}: {shown}");
         }
     }
-    for path in [format!("/_data_stream?{everywhere}"), format!("/_cat/indices?{everywhere}&h=index")] {
+    for path in [
+        format!("/_data_stream?{everywhere}"),
+        format!("/_cat/indices?{everywhere}&h=index"),
+    ] {
         let shown = alpha.get(&path).unwrap().text();
-        assert!(shown.contains(".alerts-alpha") && shown.contains(".alerts-default"), "{path}: {shown}");
+        assert!(
+            shown.contains(".alerts-alpha") && shown.contains(".alerts-default"),
+            "{path}: {shown}"
+        );
     }
     let missing = |name: &str| {
         let answer = alpha.get(&format!("/_data_stream/{name}")).unwrap();

@@ -3,9 +3,26 @@
 use std::collections::HashMap;
 
 use firn_detect::group_of;
+use serde_json::{Map, Value};
 
-use super::detection::Draft;
-use super::steps::Document;
+/// Alert of an event, before it is known where the event is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Draft {
+    /// Data stream.
+    pub(super) index: String,
+    pub(super) document: Map<String, Value>,
+}
+
+impl Draft {
+    /// Sets where the event of the alert is stored: its index and id.
+    pub(super) fn set_event(&mut self, index: &str, id: &str) {
+        let link = &mut self.document["firn"]["alert"]["event"];
+        link["index"] = index.into();
+        if !id.is_empty() {
+            link["id"] = id.into();
+        }
+    }
+}
 
 /// Most alerts of one batch, and the bytes of the events that they copy.
 pub(super) const ALERTS_MAX: usize = 10_000;
@@ -24,9 +41,14 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Adds the alerts of the event after those of `before`. Returns those that belong to none of them.
+    /// Adds the alerts of the event after those of the events before. Returns those that belong to none of them.
     /// `event_bytes` is the length of the event.
-    pub(super) fn add(&mut self, before: &mut [Document], drafts: Vec<Draft>, event_bytes: usize) -> Vec<Draft> {
+    pub(super) fn add(
+        &mut self,
+        before: &mut [impl AsMut<Vec<Draft>>],
+        drafts: Vec<Draft>,
+        event_bytes: usize,
+    ) -> Vec<Draft> {
         let event_place = before.len();
         let mut own: Vec<Draft> = Vec::with_capacity(drafts.len());
         for draft in drafts {
@@ -45,7 +67,7 @@ impl Groups {
             let known = of_group.or_else(|| self.last.get(&rule).filter(|_| is_full));
             if let Some((event, number)) = known {
                 let time = state["event"]["time"].clone();
-                let joined = &mut before[*event].alerts[*number].document["firn"]["alert"];
+                let joined = &mut before[*event].as_mut()[*number].document["firn"]["alert"];
                 joined["count"] = (joined["count"].as_u64().unwrap_or(1) + 1).into();
                 joined["last_event_time"] = time;
                 continue;

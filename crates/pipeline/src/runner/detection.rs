@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+pub(super) use super::alert_groups::Draft;
 use super::alert_template::PREFIX;
 use super::coverage_ledger::RuleVersions;
 use super::rule_exceptions::CompiledExceptions;
@@ -366,25 +367,6 @@ fn fingerprint(versions: &BTreeMap<String, String>) -> String {
         hash.update(part.as_bytes());
     }
     URL_SAFE_NO_PAD.encode(&hash.finalize()[..FINGERPRINT_BYTES])
-}
-
-/// Alert of an event, before it is known where the event is stored.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Draft {
-    /// Data stream.
-    pub(super) index: String,
-    pub(super) document: Map<String, Value>,
-}
-
-impl Draft {
-    /// Sets where the event of the alert is stored: its index and id.
-    pub(super) fn set_event(&mut self, index: &str, id: &str) {
-        let link = &mut self.document["firn"]["alert"]["event"];
-        link["index"] = index.into();
-        if !id.is_empty() {
-            link["id"] = id.into();
-        }
-    }
 }
 
 impl Draft {

@@ -102,6 +102,12 @@ pub(super) struct Document {
     pub(super) alerts: Vec<Draft>,
 }
 
+impl AsMut<Vec<Draft>> for Document {
+    fn as_mut(&mut self) -> &mut Vec<Draft> {
+        &mut self.alerts
+    }
+}
+
 impl Steps {
     /// Compiles a definition. Reads the files of tables; `queried` are those that are not from files. `aggregates` are those of the
     /// definition and of rules.
