@@ -57,7 +57,7 @@ impl DetectionRule {
         all
     }
 
-    /// Whether another rule matches the same events and says the same of them, to whomever it is delivered.
+    /// Whether another rule matches the same events and says the same of them; channels and escalation may differ.
     fn is_same_but_for_delivery(&self, other: &Self) -> bool {
         let condition = |rule: &Self| (rule.enabled, rule.input, rule.risk_score);
         let mut same = Rule::clone(&other.rule);
