@@ -69,6 +69,15 @@ export interface RuleStats extends RuleEvaluation {
   };
   /** Null: it is within the budget. */
   throttled: { reason: string; until: string; evaluated: boolean } | null;
+  /** Partitions whose events are not evaluated now, although they were. Null: not known. */
+  open_holes: OpenHoles | null;
+}
+
+export interface OpenHoles {
+  count: number;
+  /** When the first one began. */
+  since?: string;
+  pipelines?: string[];
 }
 
 /** Part of an imported text. */

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use firn_model::tenant::TenantId;
+use serde::{Deserialize, Serialize};
 
 /// Parts of the window. The oldest part is forgotten as a whole.
 const PARTS: usize = 20;
@@ -71,6 +72,30 @@ pub struct Throttle {
     pub since_ns: i64,
     /// Until when.
     pub until_ns: i64,
+}
+
+/// Pause of a throttled rule, as it is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pause {
+    /// See [`Throttle`].
+    pub rule: String,
+    /// Version of its definition.
+    pub version: String,
+    /// Owner; `None`: the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Whether it is not evaluated.
+    pub is_skipped: bool,
+    /// Share of a core that it used.
+    pub share: f64,
+    /// Share of a core that the rules of its owner may use.
+    pub share_max: f64,
+    /// Since when, nanoseconds since the epoch.
+    pub since_ns: i64,
+    /// Until when.
+    pub until_ns: i64,
+    /// Length of the next pause, nanoseconds.
+    pub next_pause_ns: i64,
 }
 
 /// Costs over a sliding window.
@@ -157,6 +182,55 @@ impl RuleBudget {
     /// Forgets the rules of which `is_current` does not know the id and version: a rule that was changed begins anew.
     pub fn retain(&mut self, is_current: impl Fn(&str, &str) -> bool) {
         self.rules.retain(|id, of_rule| is_current(id, &of_rule.version));
+    }
+
+    /// Returns the pauses that go on, by the ids of the rules.
+    pub fn pauses(&self) -> Vec<Pause> {
+        let pause = |of_rule: &Use| {
+            let throttle = of_rule.throttle.as_ref()?;
+            Some(Pause {
+                rule: throttle.rule.clone(),
+                version: throttle.version.clone(),
+                tenant: throttle.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()),
+                is_skipped: throttle.is_skipped,
+                share: throttle.share,
+                share_max: throttle.share_max,
+                since_ns: throttle.since_ns,
+                until_ns: throttle.until_ns,
+                next_pause_ns: of_rule.next_pause_ns,
+            })
+        };
+        self.rules.values().filter_map(pause).collect()
+    }
+
+    /// Goes on with the pauses of a node that was stopped. Those of rules that are known stay as they are.
+    pub fn restore(&mut self, now_ns: i64, pauses: Vec<Pause>) {
+        let part = self.part(now_ns);
+        for pause in pauses {
+            // The name of a tenant was valid when it was stored.
+            let Ok(tenant) = pause.tenant.as_deref().map(TenantId::parse).transpose() else {
+                continue;
+            };
+            let throttle = Throttle {
+                rule: pause.rule.clone(),
+                version: pause.version.clone(),
+                tenant: tenant.clone(),
+                is_skipped: pause.is_skipped,
+                share: pause.share,
+                share_max: pause.share_max,
+                since_ns: pause.since_ns,
+                until_ns: pause.until_ns,
+            };
+            self.rules.entry(pause.rule).or_insert_with(|| Use {
+                version: pause.version,
+                tenant,
+                counts_events: !pause.is_skipped,
+                window: Window::new(part),
+                throttle: Some(throttle),
+                next_pause_ns: pause.next_pause_ns,
+                resumed_ns: None,
+            });
+        }
     }
 
     /// Adds a cost.
@@ -430,6 +504,25 @@ mod tests {
         assert!(budget.throttle(0).is_empty());
         assert!(!budget.has_room(0, None) && !budget.has_room(59 * SECOND, None));
         assert!(budget.has_room(61 * SECOND, None));
+    }
+
+    #[test]
+    fn a_pause_goes_on_in_the_next_process() {
+        let mut budget = RuleBudget::new(limits());
+        budget.charge(0, charge("a", 61_000));
+        let first = budget.throttle(0).remove(0);
+        budget.resume(first.until_ns);
+        budget.charge(first.until_ns, charge("a", 61_000));
+        let second = budget.throttle(first.until_ns).remove(0);
+        let stored = serde_json::to_string(&budget.pauses()).unwrap();
+        let mut next = RuleBudget::new(limits());
+        next.restore(second.since_ns + 1, serde_json::from_str(&stored).unwrap());
+        assert_eq!(next.throttles().collect::<Vec<_>>(), [&second]);
+        assert_eq!(next.resume(second.until_ns), [second.clone()]);
+        // The next one is longer, as if the node had not been stopped.
+        next.charge(second.until_ns, charge("a", 61_000));
+        let third = next.throttle(second.until_ns).remove(0);
+        assert_eq!(third.until_ns - third.since_ns, 4 * 300 * SECOND);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::expression::Expression;
+use crate::member_kinds;
 use crate::query::{Language, dsl_condition, text_condition};
 use crate::rule::{Rule, Severity};
 use crate::sigma;
@@ -37,7 +38,7 @@ struct Body {
     #[serde(default)]
     severity: Option<String>,
     #[serde(default)]
-    risk_score: Option<u8>,
+    risk_score: Option<u64>,
     #[serde(default)]
     tags: Option<Vec<String>>,
     #[serde(default)]
@@ -190,7 +191,7 @@ pub enum Input {
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectionRule {
     /// The rule. Its id is that of the definition.
-    pub rule: Rule,
+    pub rule: Arc<Rule>,
     /// What its condition reads.
     pub input: Input,
     /// A disabled rule is not evaluated.
@@ -236,6 +237,7 @@ impl DetectionRule {
                 printed.len()
             ));
         }
+        member_kinds::check(json)?;
         let body: Body = serde_json::from_value(Value::Object(json.clone())).map_err(|error| error.to_string())?;
         for (name, length) in [
             ("exceptions", body.exceptions.len()),
@@ -247,9 +249,6 @@ impl DetectionRule {
             if length > LIST_MAX {
                 return Err(format!("[{name}] has at most [{LIST_MAX}] members"));
             }
-        }
-        if json.get("threshold").is_some_and(|threshold| !threshold.is_object()) {
-            return Err("[threshold] is an object".to_owned());
         }
         for (place, field) in body.group_by.iter().enumerate() {
             check_field("group_by", field)?;
@@ -272,10 +271,11 @@ impl DetectionRule {
             Some((_, group_by, generate)) => (group_by, generate),
         };
         body.describe(&mut rule)?;
+        let rule = Arc::new(rule);
         // Compiled here, so that a rule that cannot be evaluated is refused when it is stored.
         let compiled = match steps.is_empty() {
-            true => vec![rule.clone()],
-            false => steps.iter().map(|step| step.rule.clone()).collect(),
+            true => vec![Arc::clone(&rule)],
+            false => steps.iter().map(|step| Arc::clone(&step.rule)).collect(),
         };
         let refused = crate::RuleSet::compile(compiled, &crate::LogSources::Any).errors;
         if let Some(refused) = refused.into_iter().next() {
@@ -283,12 +283,16 @@ impl DetectionRule {
         }
         let exceptions = body.exceptions.iter().map(Exception::read);
         let exceptions = exceptions.collect::<Result<Vec<_>, _>>()?;
-        if body.risk_score.is_some_and(|score| score > 100) {
-            return Err("[risk_score] is 0 to 100".to_owned());
-        }
+        let risk_score = match body.risk_score {
+            None => rule.severity.risk_score(),
+            Some(score) => match u8::try_from(score) {
+                Ok(score) if score <= 100 => score,
+                _ => return Err("[risk_score] is 0 to 100".to_owned()),
+            },
+        };
         let tenant = body.tenant.as_deref().map(TenantId::parse).transpose();
         let mut read = Self {
-            risk_score: body.risk_score.unwrap_or_else(|| rule.severity.risk_score()),
+            risk_score,
             rule,
             input,
             enabled: body.enabled,
@@ -307,25 +311,6 @@ impl DetectionRule {
             read.generated = read.generated();
         }
         Ok(read)
-    }
-
-    /// Returns the rules of a correlation as rules of their own.
-    fn generated(&self) -> Vec<Arc<Self>> {
-        let own = self.steps.iter().map(|step| {
-            let rule = Rule {
-                id: format!("{}/{}", self.rule.id, step.name),
-                ..step.rule.clone()
-            };
-            Arc::new(Self {
-                risk_score: rule.severity.risk_score(),
-                rule,
-                group_by: Vec::new(),
-                window: None,
-                steps: Vec::new(),
-                ..self.clone()
-            })
-        });
-        own.collect()
     }
 
     /// Returns whether events of a pipeline are evaluated.

@@ -37,7 +37,7 @@ impl Evaluator {
     pub fn new(rules: Arc<RuleSet>) -> Self {
         Self {
             fields: EventFields::new(rules.names()),
-            states: rules.groups.iter().map(crate::index::Group::state).collect(),
+            states: rules.parts.iter().map(|part| part.group.state()).collect(),
             remembered: HashMap::default(),
             key: String::new(),
             reads_all_texts: rules.reads_all_texts(),
@@ -142,20 +142,21 @@ impl Evaluator {
         let weight = meter.as_mut().and_then(|meter| meter.sample(fields.text_bytes()));
         for group in of_event {
             let place = usize::from(*group);
-            let (group, state) = (&rules.groups[place], &mut states[place]);
-            group.find_candidates(fields, state);
+            let (part, state) = (&rules.parts[place], &mut states[place]);
+            part.group.find_candidates(fields, state);
             let mut measurement = match (&mut *meter, weight) {
                 (Some(meter), Some(weight)) => Some(meter.start(weight)),
                 _ => None,
             };
-            group.evaluate(fields, state, skipped, &mut |rule, holds| {
-                if let Some(measurement) = &mut measurement {
-                    measurement.evaluated(rule, &rules.rules()[rule as usize].id);
-                }
-                if holds {
-                    matches.push(rule);
-                }
-            });
+            part.group
+                .evaluate(fields, state, (&part.numbers, skipped), &mut |rule, holds| {
+                    if let Some(measurement) = &mut measurement {
+                        measurement.evaluated(rule, &rules.rules()[rule as usize].id);
+                    }
+                    if holds {
+                        matches.push(rule);
+                    }
+                });
         }
         matches[start..].sort_unstable();
         // A rule may be in several groups of an event: those of entries that stand in for others.

@@ -1,5 +1,7 @@
 //! Steps of rules over several events: conditions of which an event may meet several.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -22,7 +24,7 @@ pub struct Step {
     /// Name for readers; different for each step of a rule.
     pub name: String,
     /// What an event of the step meets. Its id is that of no stored rule.
-    pub rule: Rule,
+    pub rule: Arc<Rule>,
     /// Fields of the record whose values are the key, in the order of the rule's `group_by`; empty: the key is read from the event.
     pub record_keys: Vec<String>,
     /// Field of the record whose values are counted.
@@ -59,7 +61,7 @@ pub(crate) fn read(id: &str, bodies: &[StepBody]) -> Result<Vec<Step>, String> {
         }
         let condition = condition(&body.query, body.language).map_err(|reason| format!("step [{name}]: {reason}"))?;
         steps.push(Step {
-            rule: rule(step_id(id, steps.len()), condition),
+            rule: Arc::new(rule(step_id(id, steps.len()), condition)),
             name,
             record_keys: Vec::new(),
             record_value: None,

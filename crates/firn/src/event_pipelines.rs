@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use firn_detect::{DetectionRule, MaintenanceWindow, MaintenanceWindows};
+use firn_detect::{MaintenanceWindow, MaintenanceWindows};
 use firn_engine::{Engine, Error, RequestContext, Result};
 use firn_kafka::KafkaSource;
 use firn_model::metadata::PipelineBodies;
 use firn_notify::{Channel, Notifier};
 use firn_pipeline::definition::{Definition, SourceDefinition};
 use firn_pipeline::rule_budget::RuleBudgets;
+use firn_pipeline::rule_history;
 use firn_pipeline::runner::{Connectors, EngineDestination, Runner};
 use firn_pipeline::sources::{self, Source};
 use firn_postgresql::PostgresqlQuery;
@@ -18,6 +19,9 @@ use tokio::task::JoinHandle;
 
 /// How often the definitions are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Attempts at reading the pauses of rules after the start.
+const RESTORE_ATTEMPTS: u32 = 20;
 
 /// Creates the runner; its pipelines run once [`follow`] runs.
 pub(crate) fn runner(engine: &Arc<dyn Engine>, budget: &Arc<RuleBudgets>) -> Arc<Runner> {
@@ -87,6 +91,7 @@ pub(crate) fn write_metrics(runner: &Runner, text: &mut String) {
 /// Starts and stops pipelines, rules, alert channels and maintenance windows as their definitions change.
 pub(crate) fn follow(runner: Arc<Runner>, notifier: Arc<Notifier>, engine: Arc<dyn Engine>) -> JoinHandle<()> {
     tokio::spawn(async move {
+        restore_pauses(&runner, &*engine).await;
         let mut applied = None;
         let mut applied_rules: Option<(Arc<PipelineBodies>, Arc<PipelineBodies>)> = None;
         let mut applied_channels = None;
@@ -137,6 +142,20 @@ pub(crate) fn follow(runner: Arc<Runner>, notifier: Arc<Notifier>, engine: Arc<d
     })
 }
 
+/// Goes on with the pauses of rules, before the first event is evaluated. If they cannot be read, pipelines start without them.
+async fn restore_pauses(runner: &Runner, engine: &dyn Engine) {
+    let Some(budget) = runner.budget() else { return };
+    for attempt in 1..=RESTORE_ATTEMPTS {
+        match rule_history::restore_pauses(engine, &budget).await {
+            Ok(()) => return,
+            Err(error) if attempt == RESTORE_ATTEMPTS => {
+                tracing::warn!(%error, "the pauses of detection rules cannot be read: the rules are evaluated");
+            }
+            Err(_) => tokio::time::sleep(LOOK_EVERY).await,
+        }
+    }
+}
+
 fn usable_windows(bodies: &PipelineBodies) -> MaintenanceWindows {
     let mut windows = Vec::with_capacity(bodies.by_id.len());
     for (id, body) in &bodies.by_id {
@@ -157,11 +176,12 @@ async fn set_rules(runner: &Arc<Runner>, bodies: Arc<PipelineBodies>, channels: 
         .iter()
         .filter_map(|(id, body)| Channel::parse(id, body).ok());
     let audiences = usable.map(|channel| channel.audience()).collect();
+    let parsed = runner.parsed_rules();
     let read = move || {
         let mut rules = Vec::with_capacity(bodies.by_id.len());
-        for (id, body) in &bodies.by_id {
-            match DetectionRule::parse(id, body) {
-                Ok(rule) => rules.push(Arc::new(rule)),
+        for (_, rule) in parsed.of_all(bodies.by_id.iter()) {
+            match rule {
+                Ok(rule) => rules.push(rule),
                 // It was stored by another build.
                 Err(error) => tracing::error!("a detection rule is invalid and is not evaluated: {error}"),
             }

@@ -95,15 +95,18 @@ pub(crate) fn write_metrics(budget: &RuleBudgets, text: &mut String) {
         return;
     }
     text.push_str(
-        "# HELP firn_rule_throttled Detection rules that exhaust the budget of their owner now; 1 is not evaluated, 0 counts several events and is.\n\
+        "# HELP firn_rule_throttled Detection rules that exhaust the budget of their owner now; evaluated says whether pipelines evaluate them all the same, since they count several events.\n\
          # TYPE firn_rule_throttled gauge\n",
     );
     let escape = |label: &str| label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     for (id, throttle) in &throttles {
         let tenant = throttle.tenant.as_ref().map_or("", TenantId::as_str);
         let (id, tenant) = (escape(id), escape(tenant));
-        let value = u8::from(throttle.is_skipped);
-        let _ = writeln!(text, "firn_rule_throttled{{rule=\"{id}\",tenant=\"{tenant}\"}} {value}");
+        let is_evaluated = !throttle.is_skipped;
+        let _ = writeln!(
+            text,
+            "firn_rule_throttled{{rule=\"{id}\",tenant=\"{tenant}\",evaluated=\"{is_evaluated}\"}} 1"
+        );
     }
 }
 
@@ -121,5 +124,41 @@ pub(crate) fn limits(
         tenant_share: share(tenant_percent),
         window_ns: ns(window),
         pause_ns: ns(pause),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use firn_detect::Pause;
+
+    use super::*;
+
+    #[test]
+    fn the_gauge_of_a_throttled_rule_is_1_whether_it_is_evaluated_or_not() {
+        let budget = RuleBudgets::new(
+            limits(50, 50, Duration::from_secs(60), Duration::from_secs(300)),
+            Arc::new(|| 0),
+            Arc::new(|_| 0),
+        );
+        let pause = |rule: &str, is_skipped: bool| Pause {
+            rule: rule.to_owned(),
+            version: "v".to_owned(),
+            tenant: None,
+            is_skipped,
+            share: 0.75,
+            share_max: 0.5,
+            since_ns: 0,
+            until_ns: 1,
+            next_pause_ns: 1,
+        };
+        budget.restore(vec![pause("many", false), pause("slow", true)]);
+        let mut text = String::new();
+        write_metrics(&budget, &mut text);
+        for line in [
+            "firn_rule_throttled{rule=\"many\",tenant=\"\",evaluated=\"true\"} 1\n",
+            "firn_rule_throttled{rule=\"slow\",tenant=\"\",evaluated=\"false\"} 1\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
     }
 }

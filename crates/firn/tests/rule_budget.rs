@@ -108,7 +108,7 @@ fn a_slow_rule_pauses_is_named_and_its_hole_is_filled() {
     );
     let metrics = client.get("/metrics").unwrap().text();
     assert!(
-        metrics.contains("firn_rule_throttled{rule=\"slow\",tenant=\"\"} 1"),
+        metrics.contains("firn_rule_throttled{rule=\"slow\",tenant=\"\",evaluated=\"false\"} 1"),
         "{metrics}"
     );
     assert!(metrics.contains("firn_rules_throttled_total 1"), "{metrics}");

@@ -460,6 +460,74 @@ fn a_hole_of_a_rule_is_reported_by_offsets_and_filled_by_a_run() {
 }
 
 #[test]
+fn the_parts_of_a_run_over_several_requests_fill_a_hole_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let mappings = json!({"mappings": {"properties": {"@timestamp": {"type": "date"}, "part": {"type": "keyword"}}}});
+    client.ok("PUT", "/logs-a", &mappings);
+    let grouped = |enabled: bool| json!({"group_by": ["part"], "enabled": enabled});
+    put_rule(client, "denied", &grouped(true));
+    put_rule(client, "other", &json!({"query": "event.action: none"}));
+    put_pipeline(client, "stored", 2, &json!({}));
+    let now_ms = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    let mut sent = 0;
+    // Each second event has the time of the one before it.
+    let mut write = |times: std::ops::Range<u64>, part: &str| {
+        let mut body = String::new();
+        for time in times {
+            let event = json!({"@timestamp": time / 2 * 2, "event": {"action": "denied"}, "part": part});
+            body.push_str(&format!("{{\"create\": {{}}}}\n{event}\n"));
+            sent += 1;
+        }
+        let answer = client
+            .send("POST", "/logs-a/_bulk", Some("application/x-ndjson"), body.as_bytes())
+            .unwrap();
+        assert_eq!(answer.json()["errors"], json!(false));
+        wait_for("the events", || {
+            stats(client, "stored")["since_start"]["filtered"].as_u64().unwrap() == sent
+        });
+    };
+    let first_ms = now_ms() - 60_000;
+    write(first_ms..first_ms + 1, "before");
+    put_rule(client, "denied", &grouped(false));
+    wait_for_rules(client, "stored", 1);
+    let begin_ms = now_ms();
+    write(begin_ms..begin_ms + 10_400, "hole");
+    std::thread::sleep(Duration::from_millis(10_500_u64.saturating_sub(now_ms() - begin_ms)));
+    put_rule(client, "denied", &grouped(true));
+    wait_for_rules(client, "stored", 2);
+    let end_ms = now_ms();
+    write(end_ms..end_ms + 1, "after");
+    let filled = || client.ok("GET", "/_firn/rules/denied/_coverage", &Value::Null)["holes"][0]["filled"].clone();
+    assert_eq!(filled(), json!(false));
+    let (mut from, mut answers) = (json!("now-1h"), Vec::new());
+    loop {
+        let range = json!({"index": "logs-*", "from": from});
+        let answer = client.ok("POST", "/_firn/rules/denied/_run", &range);
+        from = answer["continue_from"].clone();
+        answers.push(answer);
+        if from.is_null() {
+            break;
+        }
+        assert_eq!(filled(), json!(false), "{answers:?}");
+    }
+    let sum = |member: &str| {
+        answers
+            .iter()
+            .map(|answer| answer[member].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    assert_eq!(
+        (answers.len(), sum("events"), sum("in_groups")),
+        (2, 10_402, 0),
+        "{answers:?}"
+    );
+    assert_eq!(filled(), json!(true), "{answers:?}");
+    node.stop().unwrap();
+}
+
+#[test]
 fn the_tenant_of_a_stored_event_is_that_of_its_index() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path());

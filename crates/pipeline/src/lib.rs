@@ -14,6 +14,7 @@ pub mod definition;
 pub mod event;
 pub mod mapping;
 mod murmur3;
+pub mod parsed_rules;
 pub mod parsers;
 pub mod processors;
 pub mod rule_budget;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
-use firn_detect::{BudgetLimits, Charge, CpuClock, RuleBudget, Throttle};
+use firn_detect::{BudgetLimits, Charge, CpuClock, Pause, RuleBudget, Throttle};
 use firn_model::tenant::TenantId;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -184,6 +184,19 @@ impl RuleBudgets {
             .throttles()
             .map(|throttle| (throttle.rule.clone(), throttle.clone()));
         throttles.collect()
+    }
+
+    /// Returns the pauses that go on.
+    pub(crate) fn pauses(&self) -> Vec<Pause> {
+        self.state.lock().pauses()
+    }
+
+    /// Goes on with the pauses of a node that was stopped.
+    pub fn restore(&self, pauses: Vec<Pause>) {
+        let now_ns = (self.clock)();
+        let mut state = self.state.lock();
+        state.restore(now_ns, pauses);
+        self.publish(&state);
     }
 
     /// Returns the share of a core that each rule has used in the window, by id.

@@ -1,4 +1,4 @@
-import { Anchor, Button, Stack, Switch, Text } from '@mantine/core';
+import { Anchor, Button, Stack, Switch, Text, Tooltip } from '@mantine/core';
 import { IconDownload, IconPlus, IconUpload } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
@@ -17,7 +17,7 @@ import { saveFile } from '../../lib/save-file';
 import { Channels } from './Channels';
 import { ImportRules } from './ImportRules';
 import { RuleTabs } from './RuleTabs';
-import { alertsPath, ruleRows, type RuleAlerts, type RuleRow } from './rows';
+import { alertsPath, holesText, ruleRows, type RuleAlerts, type RuleRow } from './rows';
 import { DayBars } from './DayBars';
 import { useRuleAlerts, useRuleCache, useRules, useRuleStats } from './use-rules';
 
@@ -157,6 +157,28 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
             )}
           </>
         ),
+      },
+      {
+        id: 'holes',
+        title: 'Holes',
+        width: 85,
+        numeric: true,
+        value: ({ holes }) => holes?.count ?? null,
+        cell: ({ id, holes }) => {
+          if (holes === null) return '–';
+          const text = holesText(holes, format.minute);
+          return (
+            <Tooltip label={text} multiline maw={320}>
+              {holes.count === 0 ? (
+                <span>{format.number(0)}</span>
+              ) : (
+                <Anchor component={Link} to={`/rules/${encodeURIComponent(id)}`} size="sm" c="red" aria-label={`${format.number(holes.count)} coverage holes: ${text}`}>
+                  {format.number(holes.count)}
+                </Anchor>
+              )}
+            </Tooltip>
+          );
+        },
       },
       {
         id: 'count',

@@ -67,7 +67,7 @@ it('lists rules with their alerts, and disables one without losing what another 
   answers = {
     'GET /_firn/rules': () => Response.json({ root: { ...ROOT, enabled: true, tags: [] }, log: { type: 'sigma', name: 'Security log cleared', severity: 'critical', enabled: false, tags: [] } }),
     'GET /_firn/rules/_stats': () =>
-      Response.json({ root: { cpu: { core_percent: 7.25 }, throttled: { reason: 'budget exhausted', until: '2026-01-01T00:00:00Z', evaluated: false } }, log: { cpu: { core_percent: 0 }, throttled: null } }),
+      Response.json({ root: { cpu: { core_percent: 7.25 }, throttled: { reason: 'budget exhausted', until: '2026-01-01T00:00:00Z', evaluated: false }, open_holes: { count: 2, since: '2026-01-01T00:00:00Z', pipelines: ['web'] } }, log: { cpu: { core_percent: 0 }, throttled: null, open_holes: { count: 0 } } }),
     'GET /_firn/rules/_export': () => new Response('{}\n'),
     'POST /.alerts-*/_search': () => Response.json({ hits: { hits: [] }, aggregations: { rules: { buckets: [week] } } }),
     'GET /_firn/rules/root': () => Response.json({ root: { ...ROOT, tags: ['new'] } }),
@@ -81,6 +81,10 @@ it('lists rules with their alerts, and disables one without losing what another 
   expect(screen.getByRole('link', { name: 'Security log cleared' }).getAttribute('href')).toBe('/rules/log');
   expect(await screen.findByText('7.25 %')).toBeTruthy();
   expect(screen.getAllByText('budget exhausted')).toHaveLength(1);
+  const holes = screen.getByRole('link', { name: /^2 coverage holes: Not evaluated on events of the pipeline web since / });
+  expect(holes.getAttribute('href')).toBe('/rules/root');
+  // The list needs one request for all rules.
+  expect(sent.filter(({ path }) => path.includes('_coverage'))).toEqual([]);
   fireEvent.click(screen.getByRole('switch', { name: 'Enable Logon as root' }));
   await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...ROOT, tags: ['new'], enabled: false }));
   await vi.waitFor(() => expect((screen.getByRole('switch', { name: 'Enable Logon as root' }) as HTMLInputElement).checked).toBe(false));

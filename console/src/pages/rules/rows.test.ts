@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Aggregation, SearchResponse } from '../../api/search';
 import { decodeState } from '../alerts/state';
-import { alertsPath, evaluationOf, readRuleAlerts, ruleRows, ruleSummary } from './rows';
+import { alertsPath, evaluationOf, holesText, readRuleAlerts, ruleRows, ruleSummary } from './rows';
 
 const response = {
   took: 1,
@@ -14,6 +14,8 @@ const response = {
   },
 } satisfies SearchResponse;
 
+const HOLES = { count: 2, since: '2026-01-01T00:00:00Z', pipelines: ['dns', 'web'] };
+
 test('rules have the counts of their alerts', () => {
   const rows = ruleRows(
     {
@@ -21,12 +23,19 @@ test('rules have the counts of their alerts', () => {
       log: ruleSummary('log', { type: 'sigma', sigma: 'title: Log cleared\nlevel: critical', enabled: false }),
     },
     readRuleAlerts(response),
-    { root: { enabled: true, evaluated_by: ['web', 'dns'], unmapped_in: [], error: null, cpu: { core_percent: 12.5 }, throttled: { reason: 'budget exhausted', until: '2026-01-01T00:00:00Z', evaluated: false } } },
+    { root: { enabled: true, evaluated_by: ['web', 'dns'], unmapped_in: [], error: null, cpu: { core_percent: 12.5 }, throttled: { reason: 'budget exhausted', until: '2026-01-01T00:00:00Z', evaluated: false }, open_holes: HOLES } },
   );
   expect(rows).toEqual([
-    { id: 'root', name: 'Root', type: 'query', severity: 'high', enabled: true, tenant: 'acme', channels: 'mail, chat', evaluation: { text: 'web, dns', isProblem: false }, cpu: 12.5, throttled: 'budget exhausted', count: 4, lastMs: 1000, days: [0, 0, 0, 3, 0, 0, 1] },
-    { id: 'log', name: 'Log cleared', type: 'sigma', severity: 'critical', enabled: false, tenant: '', channels: '', evaluation: null, cpu: null, throttled: '', count: 0, lastMs: null, days: [] },
+    { id: 'root', name: 'Root', type: 'query', severity: 'high', enabled: true, tenant: 'acme', channels: 'mail, chat', evaluation: { text: 'web, dns', isProblem: false }, cpu: 12.5, throttled: 'budget exhausted', holes: HOLES, count: 4, lastMs: 1000, days: [0, 0, 0, 3, 0, 0, 1] },
+    { id: 'log', name: 'Log cleared', type: 'sigma', severity: 'critical', enabled: false, tenant: '', channels: '', evaluation: null, cpu: null, throttled: '', holes: null, count: 0, lastMs: null, days: [] },
   ]);
+});
+
+test('holes say where they are and since when', () => {
+  const text = (holes: Parameters<typeof holesText>[0]) => holesText(holes, (ms) => `T${ms}`);
+  expect(text(HOLES)).toBe(`Not evaluated on events of the pipelines dns, web since T${Date.UTC(2026, 0, 1)}`);
+  expect(text({ ...HOLES, pipelines: ['web'] })).toContain('the pipeline web since');
+  expect(text({ count: 0 })).toBe('Evaluated on each event');
 });
 
 test('without alert indices, no rule has alerts', () => {

@@ -1,5 +1,5 @@
 import type { Severity } from '../../api/alerts';
-import type { RuleDefinition, RuleEvaluation, RuleStats, RuleSummary, RuleType } from '../../api/detection-rules';
+import type { OpenHoles, RuleDefinition, RuleEvaluation, RuleStats, RuleSummary, RuleType } from '../../api/detection-rules';
 import type { Aggregation, Bucket, SearchResponse } from '../../api/search';
 import { kqlIs } from '../../lib/query-dsl';
 import { ruleName, ruleSeverity } from './sigma';
@@ -36,6 +36,8 @@ export interface RuleRow extends RuleAlerts {
   cpu: number | null;
   /** Why it pauses; empty: it does not. */
   throttled: string;
+  /** Coverage holes that go on; null: not known. */
+  holes: OpenHoles | null;
 }
 
 /** Most rules whose alerts are counted. */
@@ -109,8 +111,16 @@ export function ruleRows(rules: Record<string, RuleSummary>, alerts: ReadonlyMap
     evaluation: stats[id] ? evaluationOf(stats[id]) : null,
     cpu: stats[id]?.cpu.core_percent ?? null,
     throttled: stats[id]?.throttled?.reason ?? '',
+    holes: stats[id]?.open_holes ?? null,
     ...(alerts.get(id) ?? NO_ALERTS),
   }));
+}
+
+/** Tells in words where the events of a rule are not evaluated now. */
+export function holesText({ count, since, pipelines = [] }: OpenHoles, time: (ms: number) => string): string {
+  if (count === 0 || since === undefined) return 'Evaluated on each event';
+  const places = `${pipelines.length === 1 ? 'pipeline' : 'pipelines'} ${pipelines.join(', ')}`;
+  return `Not evaluated on events of the ${places} since ${time(Date.parse(since))}`;
 }
 
 /** Path of the alerts of a rule. */

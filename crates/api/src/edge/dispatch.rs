@@ -13,6 +13,7 @@ use bytes::Bytes;
 use firn_auth::{Identity, SearchPermit};
 use firn_engine::{BackgroundTask, Engine, Error, ErrorKind, FairPermit, FairSemaphore, RequestContext, Scope};
 use firn_model::tenant::TenantId;
+use firn_pipeline::rule_history::OpenHoleList;
 use firn_query::Cancel;
 use futures_util::FutureExt as _;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -91,6 +92,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         enrich: EnrichTables::default(),
         partition_claims: PartitionClaims::default(),
         rule_definitions: RuleDefinitions::default(),
+        open_holes: OpenHoleList::default(),
         by_queries: FairSemaphore::new(by_query::BACKGROUND_MAX),
         discovers: Discovers::new(&config.discover),
         config,

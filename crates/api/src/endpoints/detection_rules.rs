@@ -8,7 +8,8 @@ use std::sync::Arc;
 use firn_detect::{DetectionRule, Throttle, rule_summary};
 use firn_engine::{Error, ErrorKind};
 use firn_model::dates::{DateFormat, Zone};
-use firn_model::metadata::{Command, DetectionCommand};
+use firn_model::metadata::{Command, DetectionCommand, check_detection_rule_id};
+use firn_pipeline::rule_history::OpenHoles;
 use firn_pipeline::runner::RuleCost;
 use serde_json::{Map, Value, json};
 
@@ -26,6 +27,7 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         return Err(Error::parsing("the body of a rule must be a JSON object").into());
     };
     let id = call.capture("id").to_owned();
+    check_detection_rule_id(&id)?;
     // A regular expression takes some milliseconds to compile.
     let (id, body) = blocking::print(move || DetectionRule::parse(&id, &body).map(|_| (id, body))).await??;
     let command = Command::Detection(DetectionCommand::PutRules(vec![(id, body)]));
@@ -96,12 +98,22 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     let runner = edge.config.event_pipelines.as_ref();
     let coverage = runner.map(|runner| runner.rule_coverage()).unwrap_or_default();
     let budget = runner.and_then(|runner| runner.budget());
+    let parsed = runner.map(|runner| runner.parsed_rules());
     let (shares, throttles) = match budget {
         Some(budget) => (budget.shares(), budget.throttles()),
         None => (BTreeMap::new(), BTreeMap::new()),
     };
+    let pipelines = &metadata.event_pipelines.by_id;
+    // The rest is known without the ledger.
+    let open_holes = edge
+        .open_holes
+        .get(&*edge.engine, |id| pipelines.contains_key(id))
+        .await;
+    let open_holes = open_holes
+        .inspect_err(|error| tracing::warn!(%error, "the open holes of detection rules cannot be read"))
+        .ok();
     let print = move || {
-        let verdicts = edge.rule_definitions.verdicts(rules.by_id.iter());
+        let verdicts = edge.rule_definitions.verdicts(parsed.as_deref(), rules.by_id.iter());
         let rules = verdicts.into_iter().map(|(id, verdict)| {
             let of_rule = coverage.get(&id).cloned().unwrap_or_default();
             let costs = of_rule.costs.iter();
@@ -114,6 +126,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
                 "cpu": {"core_percent": percent(shares.get(&id).copied().unwrap_or(0.0)), "pipelines": costs},
                 "throttled": throttles.get(&id).map(print_throttle),
                 "throttled_in": of_rule.throttled_in,
+                "open_holes": open_holes.as_ref().map(|holes| print_holes(holes.get(&id))),
             });
             (id, stats)
         });
@@ -130,6 +143,13 @@ fn percent(share: f64) -> f64 {
 fn print_cost(cost: RuleCost) -> Value {
     let micros = (cost.nanos as f64 / cost.events.max(1) as f64).round() / 1_000.0;
     json!({"total_in_millis": cost.nanos / 1_000_000, "events": cost.events, "micros_per_event": micros})
+}
+
+fn print_holes(holes: Option<&OpenHoles>) -> Value {
+    match holes {
+        None => json!({"count": 0}),
+        Some(holes) => json!({"count": holes.count, "since": holes.since, "pipelines": holes.pipelines}),
+    }
 }
 
 fn print_throttle(throttle: &Throttle) -> Value {

@@ -121,15 +121,16 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         "ran": true, "events": report.events, "alerts": report.alerts, "existing": report.existing, "in_groups": report.in_groups,
         "without_time": report.without_time, "complete": report.continue_from.is_none(), "partial": report.failure.is_some(),
     });
-    // Otherwise there may be events that no alert stands for.
-    let is_certain = report.continue_from.is_none() && report.is_certain();
-    if is_certain
+    // Otherwise there may be events that no alert stands for. A part counts as far as it has read.
+    let read_until_ms = report.read_until_ms(to_ms);
+    if report.is_certain()
+        && read_until_ms > from_ms
         && call
             .identity
             .scope(Privilege::Read)
             .is_some_and(|scope| scope.is_unlimited())
     {
-        run.complete(&body.index, (from_ms, to_ms)).await?;
+        run.complete(&body.index, (from_ms, read_until_ms)).await?;
     }
     if let Some(from) = report.continue_from {
         answer["continue_from"] = from;

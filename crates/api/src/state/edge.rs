@@ -7,6 +7,7 @@ use firn_auth::Identity;
 use firn_engine::{Engine, Error, ErrorKind, FairSemaphore};
 use firn_model::metadata::{self, IndexMetadata, Metadata};
 use firn_model::tenant::TenantId;
+use firn_pipeline::rule_history::OpenHoleList;
 use firn_query::search::IndexTarget;
 use http::Response;
 use hyper::body::Body as _;
@@ -55,6 +56,8 @@ pub(crate) struct Edge {
     pub(crate) ingest: Ingest,
     /// What lists show of detection rules.
     pub(crate) rule_definitions: RuleDefinitions,
+    /// Holes in the coverage of detection rules.
+    pub(crate) open_holes: OpenHoleList,
     /// Running and retained runs of `_firn/discover`.
     pub(crate) discovers: Arc<Discovers>,
     pub(crate) gate: Gate,

@@ -1,13 +1,11 @@
 //! What the definitions of detection rules are read as, by definition: to parse a rule takes up to a millisecond, and there may be ten thousand.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use firn_detect::{DetectionRule, rule_summary};
-use parking_lot::Mutex;
+use firn_engine::Error;
+use firn_pipeline::parsed_rules::{ByDefinition, ParsedRules, RuleBody};
 use serde_json::{Map, Value};
-
-type Definition = Arc<Map<String, Value>>;
 
 /// What the stats of rules say of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,12 +20,13 @@ pub(crate) struct RuleVerdict {
 #[derive(Debug, Default)]
 pub(crate) struct RuleDefinitions {
     summaries: ByDefinition<Arc<Map<String, Value>>>,
-    verdicts: ByDefinition<RuleVerdict>,
+    /// Of a node without pipelines.
+    parsed: ParsedRules,
 }
 
 impl RuleDefinitions {
     /// Returns the summaries of all rules.
-    pub(crate) fn summaries<'r>(&self, rules: impl Iterator<Item = (&'r String, &'r Definition)>) -> Value {
+    pub(crate) fn summaries<'r>(&self, rules: impl Iterator<Item = (&'r String, &'r RuleBody)>) -> Value {
         let summaries = self
             .summaries
             .of_all(rules, |id, definition| Arc::new(rule_summary(id, definition)));
@@ -37,89 +36,36 @@ impl RuleDefinitions {
         Value::Object(printed.collect())
     }
 
-    /// Returns whether each of the rules can be used.
+    /// Returns whether each of the rules can be used. `parsed` is what the pipelines of the node have read, if there are any.
     pub(crate) fn verdicts<'r>(
         &self,
-        rules: impl Iterator<Item = (&'r String, &'r Definition)>,
+        parsed: Option<&ParsedRules>,
+        rules: impl Iterator<Item = (&'r String, &'r RuleBody)>,
     ) -> Vec<(String, RuleVerdict)> {
-        self.verdicts.of_all(rules, |id, definition| {
-            // As the pipelines read it.
-            let parsed = DetectionRule::parse(id, definition);
-            RuleVerdict {
-                is_enabled: parsed.as_ref().is_ok_and(|rule| rule.enabled),
-                error: parsed.err().map(|error| error.reason().to_owned()),
-            }
-        })
-    }
-}
-
-/// Results by the id of the rule, each with the definition that it is of.
-#[derive(Debug)]
-struct ByDefinition<T>(Mutex<HashMap<String, (Definition, T)>>);
-
-impl<T> Default for ByDefinition<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<T: Clone> ByDefinition<T> {
-    /// Reads the rules whose definitions have changed. Results of rules that are gone are forgotten.
-    fn of_all<'r>(
-        &self,
-        rules: impl Iterator<Item = (&'r String, &'r Definition)>,
-        read: impl Fn(&str, &Definition) -> T,
-    ) -> Vec<(String, T)> {
-        let mut known = std::mem::take(&mut *self.0.lock());
-        let mut current = HashMap::with_capacity(known.len());
-        let mut all = Vec::new();
-        for (id, definition) in rules {
-            let result = match known.remove(id) {
-                Some((of, result)) if Arc::ptr_eq(&of, definition) || of == *definition => result,
-                _ => read(id, definition),
+        let parsed = parsed.unwrap_or(&self.parsed).of_all(rules).into_iter();
+        let verdict = |(id, rule): (String, Result<Arc<DetectionRule>, Error>)| {
+            let verdict = RuleVerdict {
+                is_enabled: rule.as_ref().is_ok_and(|rule| rule.enabled),
+                error: rule.err().map(|error| error.reason().to_owned()),
             };
-            all.push((id.clone(), result.clone()));
-            current.insert(id.clone(), (Arc::clone(definition), result));
-        }
-        *self.0.lock() = current;
-        all
+            (id, verdict)
+        };
+        parsed.map(verdict).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
     use std::collections::BTreeMap;
 
     use serde_json::json;
 
     use super::*;
 
-    fn definition(title: &str) -> Definition {
+    fn definition(title: &str) -> RuleBody {
         let sigma =
             format!("title: {title}\nlogsource: {{product: windows}}\ndetection: {{s: {{a: 1}}, condition: s}}\n");
         Arc::new(json!({"type": "sigma", "sigma": sigma}).as_object().unwrap().clone())
-    }
-
-    #[test]
-    fn a_rule_is_read_again_only_if_its_definition_changes() {
-        let mut rules = BTreeMap::from([("a".to_owned(), definition("One")), ("b".to_owned(), definition("Two"))]);
-        let (results, read) = (ByDefinition::default(), RefCell::new(Vec::new()));
-        let look = |rules: &BTreeMap<String, Definition>| {
-            let all = results.of_all(rules.iter(), |id, _| read.borrow_mut().push(id.to_owned()));
-            let ids: Vec<String> = all.into_iter().map(|(id, ())| id).collect();
-            (ids.join(" "), read.take().join(" "))
-        };
-        let is = |all: &str, read: &str| (all.to_owned(), read.to_owned());
-        assert_eq!(look(&rules), is("a b", "a b"));
-        rules.insert("b".to_owned(), definition("Three"));
-        // The same text in another place is no change.
-        rules.insert("a".to_owned(), definition("One"));
-        assert_eq!(look(&rules), is("a b", "b"));
-        let b = rules.remove("b").unwrap();
-        assert_eq!(look(&rules), is("a", ""));
-        rules.insert("b".to_owned(), b);
-        assert_eq!(look(&rules), is("a b", "b"));
     }
 
     #[test]
@@ -138,7 +84,7 @@ mod tests {
             (&summaries["a"]["name"], &summaries["c"]["enabled"]),
             (&json!("One"), &json!(false))
         );
-        let verdicts = definitions.verdicts(rules.iter());
+        let verdicts = definitions.verdicts(None, rules.iter());
         let of = |place: usize| (verdicts[place].1.is_enabled, verdicts[place].1.error.is_some());
         assert_eq!([of(0), of(1), of(2)], [(true, false), (false, true), (false, false)]);
     }

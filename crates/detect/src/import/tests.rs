@@ -500,7 +500,7 @@ fn exceptions_that_cannot_be_expressed_are_named() {
 }
 
 #[test]
-fn lines_that_are_no_rules_are_told_apart() {
+fn lines_that_are_no_rules_are_distinguished() {
     let import = import(&[
         rule(json!({})),
         json!({"id": "own", "definition": {"type": "query", "name": "Own", "query": "a: 1"}}),

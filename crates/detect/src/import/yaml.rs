@@ -32,5 +32,7 @@ pub fn sigma_yaml(yaml: &str, options: &ImportOptions) -> Result<Import> {
         collector.add(origin, definition.into_iter().collect(), Vec::new())?;
     }
     collector.import.refused.sort_by_key(|refused| refused.line);
+    // What the parser complains about is also why the definition is refused.
+    collector.import.refused.dedup();
     Ok(collector.import)
 }

@@ -14,6 +14,8 @@ use crate::expression::{Comparison, Expression, Field, FieldTest, Test};
 
 /// Limits of one compiled regular expression, in bytes.
 const REGEX_BYTES_MAX: usize = 8 << 20;
+/// Most characters of an expression in an error.
+const SHOWN_MAX: usize = 100;
 
 /// Compiles a regular expression.
 ///
@@ -22,16 +24,28 @@ const REGEX_BYTES_MAX: usize = 8 << 20;
 pub(crate) fn compile_regex(expression: &str) -> Result<Regex, String> {
     let mut builder = RegexBuilder::new(expression);
     builder.size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX);
-    builder.build().map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => format!("the regular expression [{expression}] is too large"),
-        error => format!("the regular expression [{expression}] cannot be read: {error}"),
+    builder.build().map_err(|error| {
+        let shown: String = expression.chars().take(SHOWN_MAX).collect();
+        let shown = match shown.len() < expression.len() {
+            true => format!("{shown}…"),
+            false => shown,
+        };
+        match error {
+            regex::Error::CompiledTooBig(_) => format!("the regular expression [{shown}] is too large"),
+            error => {
+                let text = error.to_string();
+                // The lines before repeat the expression.
+                let cause = text.rsplit_once("error: ").map_or(text.as_str(), |(_, cause)| cause);
+                format!("the regular expression [{shown}] cannot be read: {}", cause.trim())
+            }
+        }
     })
 }
 
 /// A group while rules are added.
 #[derive(Debug, Default)]
 pub(crate) struct GroupBuilder {
-    rules: Vec<(u32, Node)>,
+    rules: Vec<Node>,
     items: Vec<ItemTests>,
     items_by_key: HashMap<(Field, Vec<String>), u32>,
     tests: Vec<LeafTest>,
@@ -48,13 +62,13 @@ struct ItemTests {
 }
 
 impl GroupBuilder {
-    /// Adds a rule by its number.
+    /// Adds a rule. Its place in the group is the number of those before it.
     ///
     /// # Errors
     /// The condition cannot be evaluated; the reason for readers.
-    pub(crate) fn add(&mut self, rule: u32, condition: &Expression, names: &mut FieldNames) -> Result<(), String> {
+    pub(crate) fn add(&mut self, condition: &Expression, names: &mut FieldNames) -> Result<(), String> {
         let node = self.compile(condition, names)?;
-        self.rules.push((rule, node));
+        self.rules.push(node);
         Ok(())
     }
 
@@ -184,7 +198,7 @@ impl GroupBuilder {
         let mut gates: Vec<Vec<u32>> = vec![Vec::new(); costs.len()];
         let mut ungated = Vec::new();
         let mut rules = Vec::with_capacity(self.rules.len());
-        for (place, (rule, mut node)) in (0u32..).zip(self.rules) {
+        for (place, mut node) in (0u32..).zip(self.rules) {
             node.order(&costs);
             match node.gate(&costs) {
                 None => ungated.push(place),
@@ -196,7 +210,7 @@ impl GroupBuilder {
                     }
                 }
             }
-            rules.push((rule, node));
+            rules.push(node);
         }
         let mut literals: HashMap<&Field, HashMap<String, Vec<Hit>>> = HashMap::new();
         let mut numbers: HashMap<&Field, HashMap<u64, Vec<u32>>> = HashMap::new();

@@ -11,8 +11,8 @@ const NO_INDEX: u16 = u16::MAX;
 /// Rules of the same log sources, and the index over their conditions.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// Number of the rule in its set, and its condition.
-    rules: Vec<(u32, Node)>,
+    /// Conditions of the rules, by their places in the group.
+    rules: Vec<Node>,
     indexes: Vec<FieldIndex>,
     /// Place in `indexes` by the number of the field; those behind the end have none.
     by_field: Vec<u16>,
@@ -44,7 +44,7 @@ pub(crate) struct GroupState {
 
 impl Group {
     pub(super) fn new(
-        rules: Vec<(u32, Node)>,
+        rules: Vec<Node>,
         items: Vec<Item>,
         tests: Vec<LeafTest>,
         fields: Vec<(FieldId, FieldIndex)>,
@@ -74,11 +74,6 @@ impl Group {
             items,
             tests,
         }
-    }
-
-    /// Number of rules.
-    pub(crate) fn len(&self) -> usize {
-        self.rules.len()
     }
 
     /// Returns whether a rule looks at the texts of all fields.
@@ -139,19 +134,22 @@ impl Group {
         state.candidates = candidates;
     }
 
-    /// Calls `evaluated` with the number of each rule [that was found](Self::find_candidates), and whether the event matches it. Rules
-    /// for whose numbers `skipped` is `true` are left out.
+    /// Calls `evaluated` with the number of each rule [that was found](Self::find_candidates), and whether the event matches it.
+    /// `numbers` are those of the rules by their places; rules without one, and those for whose numbers `skipped` is `true`, are left
+    /// out.
     pub(crate) fn evaluate(
         &self,
         fields: &EventFields,
         state: &mut GroupState,
-        skipped: &[bool],
+        (numbers, skipped): (&[Option<u32>], &[bool]),
         evaluated: &mut impl FnMut(u32, bool),
     ) {
         let candidates = std::mem::take(&mut state.candidates);
         for candidate in &candidates {
-            let (rule, node) = &self.rules[*candidate as usize];
-            if skipped.get(*rule as usize).is_some_and(|skipped| *skipped) {
+            let Some(rule) = numbers[*candidate as usize] else {
+                continue;
+            };
+            if skipped.get(rule as usize).is_some_and(|skipped| *skipped) {
                 continue;
             }
             let mut answers = Answers {
@@ -159,7 +157,7 @@ impl Group {
                 state,
                 fields,
             };
-            evaluated(*rule, node.holds(&mut answers));
+            evaluated(rule, self.rules[*candidate as usize].holds(&mut answers));
         }
         state.candidates = candidates;
     }

@@ -112,6 +112,11 @@ fn item(item: &IrDetectionItem) -> Result<Expression, String> {
 }
 
 fn matcher(field: &Field, inner: &IrMatcher) -> Result<Expression, String> {
+    if let IrMatcher::AnyOf(inner) | IrMatcher::AllOf(inner) = inner
+        && inner.is_empty()
+    {
+        return Err("the list of values is empty: no event would match".to_owned());
+    }
     let test = |test: Test| {
         Expression::Test(FieldTest {
             field: field.clone(),

@@ -1,5 +1,7 @@
 //! Correlations: rules over the events that match other rules of the same text (Sigma specification 2.0, correlation rules).
 
+use std::sync::Arc;
+
 use rsigma_parser::{
     ConditionExpr, ConditionOperator, CorrelationCondition, CorrelationRule, CorrelationType, WindowMode,
 };
@@ -62,7 +64,7 @@ pub(crate) fn correlate(id: &str, loaded: Loaded) -> Result<Correlated, String> 
             return Err(format!("[correlation.group-by] has [{field}] twice"));
         }
     }
-    let (kind, value) = kind(parsed, timespan_ms)?;
+    let (kind, value) = kind(parsed, timespan_ms, correlation.has_condition)?;
     let steps = steps(id, parsed, &loaded, value.as_deref())?;
     let needs = |least: usize| match (least..=STEPS_MAX).contains(&steps.len()) {
         true => Ok(()),
@@ -119,7 +121,11 @@ fn timespan(parsed: &CorrelationRule) -> Result<u64, String> {
 }
 
 /// Returns what the correlation counts, and the field whose values it counts.
-fn kind(parsed: &CorrelationRule, timespan_ms: u64) -> Result<(WindowKind, Option<String>), String> {
+fn kind(
+    parsed: &CorrelationRule,
+    timespan_ms: u64,
+    has_condition: bool,
+) -> Result<(WindowKind, Option<String>), String> {
     let type_name = parsed.correlation_type.as_str();
     let threshold = |of: Measure| {
         let at_least = at_least(parsed)?;
@@ -147,7 +153,7 @@ fn kind(parsed: &CorrelationRule, timespan_ms: u64) -> Result<(WindowKind, Optio
         ),
         (CorrelationType::EventCount, []) => Ok((threshold(Measure::Count)?, None)),
         (CorrelationType::Temporal | CorrelationType::TemporalOrdered, []) => {
-            check_temporal(parsed)?;
+            check_temporal(parsed, has_condition)?;
             let kind = WindowKind::Sequence {
                 within_ms: timespan_ms,
                 is_ordered: parsed.correlation_type == CorrelationType::TemporalOrdered,
@@ -203,13 +209,14 @@ fn operator_name(operator: ConditionOperator) -> &'static str {
     }
 }
 
-/// Checks that all rules have to match, which is what a temporal correlation without a condition says.
-fn check_temporal(parsed: &CorrelationRule) -> Result<(), String> {
+/// Checks that all rules have to match, which is what a temporal correlation without a condition says. A number is that of the rules
+/// that match: `gte: 1` is met by any of them.
+fn check_temporal(parsed: &CorrelationRule, has_condition: bool) -> Result<(), String> {
     let count = parsed.rules.len() as u64;
     let all_match = match &parsed.condition {
-        // What the parser makes of no condition.
+        _ if !has_condition => true,
         CorrelationCondition::Threshold { predicates, .. } => match predicates[..] {
-            [(ConditionOperator::Gte, number)] => number == 1 || number == count,
+            [(ConditionOperator::Gte, number)] => number == count,
             [(ConditionOperator::Eq, number)] => number == count,
             [(ConditionOperator::Gt, number)] => number + 1 == count,
             _ => false,
@@ -269,10 +276,10 @@ fn steps(id: &str, parsed: &CorrelationRule, loaded: &Loaded, value: Option<&str
             name: reference.clone(),
             record_keys: parsed.group_by.iter().map(|field| own(field)).collect(),
             record_value: value.map(own),
-            rule: Rule {
+            rule: Arc::new(Rule {
                 id: step_id(id, steps.len()),
                 ..base.clone()
-            },
+            }),
         });
     }
     match is_used.iter().position(|is_used| !is_used) {
@@ -350,6 +357,8 @@ mod tests {
             ),
             (temporal("  condition: failed or logon\n"), "all rules match"),
             (temporal("  condition: {lt: 2}\n"), "all rules match"),
+            // Any of the rules meets it.
+            (temporal("  condition: {gte: 1}\n"), "all rules match"),
             (temporal("  aliases: {u: {other: a}}\n"), "[other]"),
             (
                 "  type: temporal\n  rules: [failed, gone]\n  timespan: 1h\n".to_owned(),
@@ -376,7 +385,14 @@ mod tests {
             let refused = read(&text).unwrap_err();
             assert!(refused.contains(reason), "{text}: {refused}");
         }
-        assert!(read(&temporal("  condition: failed and logon\n")).is_ok());
+        for same in [
+            "",
+            "  condition: failed and logon\n",
+            "  condition: {gte: 2}\n",
+            "  condition: {gt: 1}\n",
+        ] {
+            assert!(read(&temporal(same)).is_ok(), "{same}");
+        }
     }
 
     #[test]

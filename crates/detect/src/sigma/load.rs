@@ -2,6 +2,8 @@
 
 use rsigma_ir::{LowerOptions, lower_rule};
 use rsigma_parser::{CorrelationRule, Level, SigmaRule, parse_sigma_yaml};
+use serde::Deserialize as _;
+use yaml_serde::Value;
 
 use super::compile::condition;
 use super::filter::{Filter, apply_filters};
@@ -33,6 +35,49 @@ pub struct Correlation {
     /// Names and ids of the rules that it correlates.
     pub references: Vec<String>,
     pub(crate) parsed: CorrelationRule,
+    /// Whether it says a condition: the parser makes one of none.
+    pub(crate) has_condition: bool,
+}
+
+/// What the documents of a text say that the parser does not hand over.
+struct Heads(Vec<Head>);
+
+#[derive(Debug, Default)]
+struct Head {
+    id: Option<String>,
+    title: String,
+    has_condition: bool,
+}
+
+impl Heads {
+    /// Reads the documents up to the first one that is no YAML.
+    fn read(yaml: &str) -> Self {
+        let values = yaml_serde::Deserializer::from_str(yaml).map_while(|document| Value::deserialize(document).ok());
+        let heads = values.map(|document| {
+            let text = |name: &str| document.get(name).and_then(Value::as_str).map(str::to_owned);
+            Head {
+                id: text("id"),
+                title: text("title").unwrap_or_default(),
+                has_condition: document
+                    .get("correlation")
+                    .is_some_and(|correlation| correlation.get("condition").is_some()),
+            }
+        });
+        Self(heads.collect())
+    }
+
+    /// Returns the id and title of a text with one document.
+    fn of_only(&self) -> (String, String) {
+        match &self.0[..] {
+            [head] => (head.id.clone().unwrap_or_default(), head.title.clone()),
+            _ => (String::new(), String::new()),
+        }
+    }
+
+    fn has_condition(&self, parsed: &CorrelationRule) -> bool {
+        let is_same = |head: &&Head| head.id == parsed.id && head.title == parsed.title;
+        self.0.iter().filter(is_same).any(|head| head.has_condition)
+    }
 }
 
 /// Document of a YAML text.
@@ -81,19 +126,21 @@ pub fn load(yaml: &str) -> Loaded {
 /// Reads a text whose filters may be for rules of other texts: [`apply_filters`] adds them to the rules.
 pub fn load_parts(yaml: &str) -> Loaded {
     let mut loaded = Loaded::default();
-    let unnamed = |reason: String| RuleError {
-        id: String::new(),
-        title: String::new(),
-        reason,
+    let heads = Heads::read(yaml);
+    let (id, title) = heads.of_only();
+    let of_text = |reason: String| RuleError {
+        id: id.clone(),
+        title: title.clone(),
+        reason: short(&reason),
     };
     let collection = match parse_sigma_yaml(yaml) {
         Ok(collection) => collection,
         Err(error) => {
-            loaded.errors.push(unnamed(error.to_string()));
+            loaded.errors.push(of_text(error.to_string()));
             return loaded;
         }
     };
-    loaded.errors.extend(collection.errors.into_iter().map(unnamed));
+    loaded.errors.extend(collection.errors.into_iter().map(of_text));
     for rule in &collection.rules {
         match convert(rule) {
             Ok(converted) => {
@@ -107,6 +154,7 @@ pub fn load_parts(yaml: &str) -> Loaded {
         id: parsed.id.clone().unwrap_or_else(|| parsed.title.clone()),
         title: parsed.title.clone(),
         references: parsed.rules.clone(),
+        has_condition: heads.has_condition(&parsed),
         parsed,
     });
     loaded.correlations = correlations.collect();
@@ -117,6 +165,26 @@ pub fn load_parts(yaml: &str) -> Loaded {
         }
     }
     loaded
+}
+
+/// How an error of a condition begins; the place and a colon follow.
+const CONDITION: &str = "Condition parse error at ";
+
+/// Shortens what the parser says of a condition to the place and the reason: it repeats the condition, and its own words for each pair of
+/// parentheses.
+fn short(reason: &str) -> String {
+    let Some((_, innermost)) = reason.rsplit_once(CONDITION) else {
+        return reason.to_owned();
+    };
+    let place = innermost.split(": ").next().unwrap_or_default();
+    let mut cause = match innermost.rsplit_once("\n  = ") {
+        Some((_, cause)) => cause,
+        None => innermost,
+    };
+    for repeated in [format!("{place}: "), format!("at {place}: ")] {
+        cause = cause.strip_prefix(repeated.as_str()).unwrap_or(cause);
+    }
+    format!("[condition] at {place}: {}", cause.trim())
 }
 
 pub(super) fn refusal(id: &Option<String>, title: &str, reason: String) -> RuleError {

@@ -398,3 +398,44 @@ fn a_filter_is_added_to_the_rules_of_a_correlation() {
     assert_eq!((loaded.correlations.len(), loaded.rules.len()), (1, 1));
     assert_eq!(matches(loaded, &json!({"a": "x", "host": "lab"})), Vec::<String>::new());
 }
+
+#[test]
+fn what_cannot_be_read_is_said_with_its_place_and_without_the_condition() {
+    let refused = |condition: &str, item: &str| {
+        let yaml = format!(
+            "title: t\nid: own-id\nlogsource: {{product: windows}}\ndetection:\n  s: {{{item}}}\n  condition: {condition}\n"
+        );
+        let mut loaded = load(&yaml);
+        let error = loaded.errors.remove(0);
+        assert_eq!((error.id.as_str(), error.title.as_str()), ("own-id", "t"));
+        error.reason
+    };
+    assert_eq!(
+        refused("s and (s or", "a: 1"),
+        "[condition] at 1:12: expected quantifier, ident, or not_op"
+    );
+    let deep = refused(&format!("{}s{}", "(".repeat(200), ")".repeat(200)), "a: 1");
+    assert!(
+        deep.starts_with("[condition] at 1:") && deep.len() < 120 && !deep.contains("(("),
+        "{deep}"
+    );
+    assert_eq!(refused("s", "a|nope: 1"), "Unknown modifier 'nope'");
+    let refused = refused("s", &format!("a|re: '({}'", "x".repeat(500)));
+    assert!(
+        refused.len() < 200 && refused.ends_with("cannot be read: unclosed group"),
+        "{refused}"
+    );
+    assert!(!refused.contains('\n'), "{refused}");
+}
+
+#[test]
+fn an_empty_list_of_values_is_refused() {
+    for item in ["EventID: []", "EventID|contains: []"] {
+        let yaml = format!("title: t\nlogsource: {{product: windows}}\ndetection: {{s: {{{item}}}, condition: s}}\n");
+        let errors = load(&yaml).errors;
+        assert_eq!(
+            errors[0].reason,
+            "[EventID]: the list of values is empty: no event would match"
+        );
+    }
+}

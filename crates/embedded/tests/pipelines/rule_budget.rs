@@ -13,7 +13,7 @@ use firn_model::metadata::{Command, DetectionCommand};
 use firn_model::names::IndicesOptions;
 use firn_pipeline::definition::Definition;
 use firn_pipeline::rule_budget::RuleBudgets;
-use firn_pipeline::rule_history::{FillLimits, HoleFiller, RuleLedger};
+use firn_pipeline::rule_history::{FillLimits, HoleFiller, RuleLedger, restore_pauses};
 use firn_pipeline::runner::{Connectors, EngineDestination, Runner};
 use firn_pipeline::sources::{Batch, Clock, Source, SourceEvent, SourceOutput};
 use firn_query::search::{IndexTarget, SearchRequest};
@@ -134,6 +134,7 @@ impl World {
             pause_ns: 10 * SECOND,
         };
         let budget = RuleBudgets::new(limits, self.clock(), self.cpu_clock());
+        restore_pauses(&*engine, &budget).await.unwrap();
         let source = self.source.clone();
         let open = Arc::new(move |_: &Definition| Ok(Box::new(source.clone()) as Box<dyn Source>));
         let runner = Runner::with_budget(
@@ -342,6 +343,66 @@ fn a_rule_beyond_the_budget_pauses_and_its_exact_hole_is_filled() {
             .collect();
         assert!(wrong.is_empty(), "not one alert: {wrong:?}, holes {holes:?}");
         assert_eq!(found.len(), odd.len());
+        running.runner.stop().await;
+    });
+}
+
+#[test]
+fn a_pause_goes_on_after_a_restart_and_its_hole_ends_and_is_filled_without_events() {
+    let world = World::new();
+    world.node.run(async {
+        let mut running = world.start().await;
+        world.cost.store(2 * SECOND as u64, Ordering::SeqCst);
+        world.send(0, 400, 0).await;
+        let throttle = running.budget.take_throttled().remove(0);
+        world.cost.store(1_000, Ordering::SeqCst);
+        running.filler.step().await.unwrap();
+        running.runner.stop().await;
+
+        world.now.fetch_add(SECOND, Ordering::SeqCst);
+        running = world.start().await;
+        assert_eq!(running.budget.throttles()["slow"].until_ns, throttle.until_ns);
+        world.send(400, 20, 0).await;
+        assert_eq!(world.holes("slow").await, [(0, None, true, false)]);
+        // Stopped again, until the pause is over, and nothing comes any more.
+        running.runner.stop().await;
+        world.now.store(throttle.until_ns, Ordering::SeqCst);
+        running = world.start().await;
+        assert!(running.budget.throttled().is_empty());
+        for _ in 0..100 {
+            world.now.fetch_add(10 * SECOND, Ordering::SeqCst);
+            running.filler.step().await.unwrap();
+        }
+        let holes = world.holes("slow").await;
+        assert_eq!(holes.len(), 1, "{holes:?}");
+        assert!(holes[0].0 == 0 && holes[0].1.is_some() && holes[0].3, "{holes:?}");
+        let odd: BTreeMap<u64, u64> = (0..420)
+            .filter(|offset| offset % 2 == 1)
+            .map(|offset| (offset, 1))
+            .collect();
+        assert_eq!(world.alerts("slow").await, odd);
+        // What comes then is evaluated, and there is no other hole.
+        world.send(420, 4, 0).await;
+        assert_eq!(world.holes("slow").await, holes);
+        assert_eq!(world.alerts("slow").await.len(), 212);
+        running.runner.stop().await;
+    });
+}
+
+#[test]
+fn the_hole_of_a_quiet_pipeline_ends_when_the_pause_does() {
+    let world = World::new();
+    world.node.run(async {
+        let mut running = world.start().await;
+        world.cost.store(2 * SECOND as u64, Ordering::SeqCst);
+        world.send(0, 400, 0).await;
+        world.send(400, 7, 0).await;
+        world.cost.store(1_000, Ordering::SeqCst);
+        world.now.fetch_add(30 * SECOND, Ordering::SeqCst);
+        assert!(!running.filler.step().await.unwrap());
+        assert_eq!(world.holes("slow").await, [(0, Some(407), true, false)]);
+        world.send(407, 3, 0).await;
+        assert_eq!(world.holes("slow").await, [(0, Some(407), true, false)]);
         running.runner.stop().await;
     });
 }

@@ -128,6 +128,44 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         assert!(is_empty, "{own}: {}", foreign.text());
     }
     assert_eq!(count(operator, ".alerts-*", alarms()), json!(3));
+    // The streams are named by tenants: one sees neither the name of another's nor of its indices.
+    let everywhere = "expand_wildcards=all";
+    for path in [
+        format!("/_cat/indices?{everywhere}&h=index"),
+        format!("/_cat/indices/.alerts-*?{everywhere}"),
+        "/_cat/shards".to_owned(),
+        "/_cat/segments".to_owned(),
+        "/_cat/aliases".to_owned(),
+        format!("/_data_stream?{everywhere}"),
+        format!("/_data_stream/.alerts-*?{everywhere}"),
+        format!("/_data_stream/.alerts-*/_stats?{everywhere}"),
+        format!("/_resolve/index/*?{everywhere}"),
+        format!("/_alias?{everywhere}"),
+        format!("/_all/_settings?{everywhere}"),
+        format!("/.alerts-*/_mapping?{everywhere}"),
+        format!("/.alerts-*/_stats?{everywhere}"),
+        format!("/_cluster/state?{everywhere}"),
+    ] {
+        for (client, own, other) in [(alpha, "alpha", "bravo"), (bravo, "bravo", "alpha")] {
+            let shown = client.get(&path).unwrap().text();
+            assert!(!shown.contains(&format!(".alerts-{other}")), "{own} {path}: {shown}");
+        }
+    }
+    for path in [
+        format!("/_data_stream?{everywhere}"),
+        format!("/_cat/indices?{everywhere}&h=index"),
+    ] {
+        let shown = alpha.get(&path).unwrap().text();
+        assert!(
+            shown.contains(".alerts-alpha") && shown.contains(".alerts-default"),
+            "{path}: {shown}"
+        );
+    }
+    let missing = |name: &str| {
+        let answer = alpha.get(&format!("/_data_stream/{name}")).unwrap();
+        (answer.status, answer.text().replace(name, "NAME"))
+    };
+    assert_eq!(missing(".alerts-bravo"), missing(".alerts-nothing"));
     // Only firn writes alerts: what they say is delivered over the operator's channels.
     let forged = json!({"@timestamp": "2026-01-01", "firn": {"alert": {"status": "open", "pending": ["operator"]}}});
     for stream in [".alerts-alpha", ".alerts-bravo", ".alerts-default", ".alerts-new"] {

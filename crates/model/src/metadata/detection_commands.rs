@@ -72,12 +72,25 @@ impl DetectionCommand {
     }
 }
 
-/// Checks the id of a detection rule.
+/// Checks the id of a new detection rule. Rules whose ids were accepted before stay.
 ///
 /// # Errors
 /// [`ErrorKind::IllegalArgument`] says what an id must not be.
 pub fn check_detection_rule_id(id: &str) -> Result<()> {
-    check_id("detection rule", id)
+    check_id("detection rule", id)?;
+    // An id is a part of paths and of the ids of generated rules, and is printed in logs.
+    let reason = match id
+        .chars()
+        .find(|letter| matches!(letter, '/' | '\\') || letter.is_control())
+    {
+        None => return Ok(()),
+        Some(letter) if letter.is_control() => "a control character".to_owned(),
+        Some(letter) => format!("[{letter}]"),
+    };
+    let id = id.escape_debug();
+    Err(Error::illegal_argument(format!(
+        "the id [{id}] of a detection rule must not contain {reason}"
+    )))
 }
 
 fn check_id(noun: &str, id: &str) -> Result<()> {
@@ -123,4 +136,34 @@ fn delete(stored: &mut Arc<PipelineBodies>, noun: &str, ids: &[String]) -> Resul
     let by_id = &mut Arc::make_mut(stored).by_id;
     ids.iter().for_each(|id| drop(by_id.remove(id)));
     Ok(!ids.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_of_a_rule_is_printable_and_a_part_of_a_path() {
+        for id in ["e28a5a99-da44", "Überwachung (neu)", "a:b.c"] {
+            assert!(check_detection_rule_id(id).is_ok(), "{id}");
+        }
+        let long = "x".repeat(513);
+        for (id, reason) in [
+            ("a/b", "[a/b] of a detection rule must not contain [/]"),
+            ("a\\b", "must not contain [\\]"),
+            (
+                "a\nb",
+                "[a\\nb] of a detection rule must not contain a control character",
+            ),
+            ("a\u{1f}0", "a control character"),
+            ("a\u{7f}", "a control character"),
+            (long.as_str(), "[1] to [255] bytes, not [513]"),
+            ("_a", "must not start with [_]"),
+            ("a,b", "must not contain [,]"),
+        ] {
+            let error = check_detection_rule_id(id).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::IllegalArgument);
+            assert!(error.reason().contains(reason), "{id:?}: {}", error.reason());
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{AliasMetadata, DataStream, IndexMetadata, Indices, Metadata, TIMESTAMP};
-use crate::names::{known_as, private_index_name};
+use crate::names::{is_alerts_of_another, known_as, private_index_name};
 use crate::settings::SettingsMap;
 use crate::tenant::TenantId;
 
@@ -22,7 +22,7 @@ impl Metadata {
     /// Returns the metadata that `viewer` may see. All other entities are absent, not only hidden: resolving a
     /// forbidden name gives the same result as a missing name.
     ///
-    /// An index is visible if its name or that of its data stream is allowed. A tenant does not see aliases with
+    /// An index is visible if its name or that of its data stream is allowed. A tenant does not see the alerts of another, aliases with
     /// another tenant's routing, or with a filter that selects only other tenants. Other filters apply but are not
     /// printed, because they may name other tenants. A tenant sees no templates, cluster settings or operators' notes
     /// on data streams. Mappings contain only the fields that every tenant has: which fields a tenant's events have is
@@ -124,7 +124,12 @@ impl Viewer<'_> {
             None => (self.allows_name)(&index.name),
         };
         let by_stream = || index.data_stream.as_deref().is_some_and(self.allows_name);
-        within_reach && (own_name() || by_stream())
+        // Their names are those of tenants.
+        let shown_name = index.data_stream.as_deref().unwrap_or(&index.name);
+        let is_of_another = self
+            .tenant
+            .is_some_and(|tenant| is_alerts_of_another(shown_name, tenant));
+        within_reach && !is_of_another && (own_name() || by_stream())
     }
 
     fn sees_alias(&self, name: &str, alias: &AliasMetadata, index: &IndexMetadata) -> bool {

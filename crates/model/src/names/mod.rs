@@ -9,6 +9,8 @@ mod tests;
 
 use serde_json::Value;
 
+use crate::tenant::TenantId;
+
 pub use date_math::{is_relative_name, resolve_date_math};
 pub use private::{known_as, private_index_name};
 pub use validate::{problem_as_file_name, validate_alias_name, validate_data_stream_name, validate_index_name};
@@ -66,7 +68,18 @@ pub struct WriteTarget {
 }
 
 /// Starts of the names of data streams that tenants read and only firn writes, and of their indices: alerts.
-const READ_ONLY_FOR_TENANTS: [&str; 2] = [".alerts-", ".ds-.alerts-"];
+const READ_ONLY_FOR_TENANTS: [&str; 2] = [ALERTS, ".ds-.alerts-"];
+
+/// Start of the names of the data streams of alerts; the tenant follows in lower case.
+pub const ALERTS: &str = ".alerts-";
+/// Follows it in the name of the data stream of alerts without a tenant, and of those of tenants without a stream of their own.
+pub const ALERTS_OF_NONE: &str = "default";
+
+/// Whether a name is that of the alerts of another tenant.
+pub fn is_alerts_of_another(name: &str, tenant: &TenantId) -> bool {
+    let owner = name.strip_prefix(ALERTS);
+    owner.is_some_and(|owner| owner != ALERTS_OF_NONE && owner != tenant.as_str().to_lowercase())
+}
 
 /// Returns whether tenants may read an index or data stream and not write to it.
 pub fn is_read_only_for_tenants(name: &str) -> bool {

@@ -88,12 +88,17 @@ impl Cell {
     fn merge_number(&mut self, number: Option<f64>) {
         let Some(number) = number else { return };
         match self {
-            Self::Sum(sum) => *sum = Some(sum.map_or(number, |sum| sum + number)),
+            Self::Sum(sum) => *sum = Some(sum.map_or(number, |sum| add(sum, number))),
             Self::Min(least) => *least = Some(least.map_or(number, |least| least.min(number))),
             Self::Max(greatest) => *greatest = Some(greatest.map_or(number, |greatest| greatest.max(number))),
             Self::Cardinality(_) => {}
         }
     }
+}
+
+/// Adds two numbers. A sum beyond the range of a double is the greatest or least number: JSON has no infinity.
+pub(super) fn add(one: f64, other: f64) -> f64 {
+    (one + other).clamp(f64::MIN, f64::MAX)
 }
 
 /// Prints whole numbers as such: a field that is mapped as `long` refuses `1.0`.

@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
 use super::definition::AggregateDefinition;
+use super::row::add;
 use super::rule_windows::RuleKind;
 use super::sample::{Measured, Part};
 
@@ -134,7 +135,7 @@ impl<'s> RuleRowsBuilder<'s> {
             _ => 0,
         };
         match part.measured.first() {
-            Some(Measured::Number(number)) => row.sum += number,
+            Some(Measured::Number(number)) => row.sum = add(row.sum, *number),
             Some(Measured::Hashes(hashes)) => row.hashes.extend(hashes.iter().filter(|hash| *hash & mask == 0)),
             Some(Measured::Nothing) | None => {}
         }

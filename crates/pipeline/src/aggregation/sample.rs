@@ -11,6 +11,7 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::definition::{AggregateDefinition, MetricDefinition};
+use super::row::add;
 use super::rule_windows::RecordFields;
 use crate::murmur3::murmur3;
 
@@ -309,7 +310,7 @@ fn measure(value: &Value, metric: &MetricDefinition) -> Measured {
                 false => Measured::Hashes(hashes),
             };
         }
-        MetricDefinition::Sum(_) => numbers().reduce(|one, other| one + other),
+        MetricDefinition::Sum(_) => numbers().reduce(add),
         MetricDefinition::Min(_) => numbers().reduce(f64::min),
         MetricDefinition::Max(_) => numbers().reduce(f64::max),
     };

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::row::add;
 use super::rule_row::RuleRow;
 
 /// Panes of a key that are remembered: those of a window, and of the time for which events may be late.
@@ -92,7 +93,7 @@ impl ThresholdKey {
         let at = row.start_ms;
         let place = self.panes.partition_point(|pane| pane.0 < at);
         match self.panes.get_mut(place).filter(|pane| pane.0 == at) {
-            Some(pane) => (pane.1, pane.2) = (pane.1 + row.events, pane.2 + row.sum),
+            Some(pane) => (pane.1, pane.2) = (pane.1 + row.events, add(pane.2, row.sum)),
             None => {
                 reserve(&mut self.panes);
                 self.panes.insert(place, Pane(at, row.events, row.sum));
@@ -143,7 +144,7 @@ impl ThresholdKey {
         let start = end.saturating_sub(threshold.span());
         let first = self.panes.partition_point(|pane| pane.0 < start);
         let panes = self.panes[first..].iter().take_while(|pane| pane.0 <= end);
-        let (events, sum) = panes.fold((0, 0.0), |(events, sum), pane| (events + pane.1, sum + pane.2));
+        let (events, sum) = panes.fold((0, 0.0), |(events, sum), pane| (events + pane.1, add(sum, pane.2)));
         let value = match threshold.counted {
             Counted::Events => events as f64,
             Counted::Sum => sum,

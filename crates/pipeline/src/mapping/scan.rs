@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_surrogate_pair_is_told() {
+    fn half_a_surrogate_pair_is_reported() {
         assert_eq!(Scanner::new(r#""\ud83d""#).string(), Ok(Inside::HalfPair(r"\ud83d")));
         assert_eq!(
             Scanner::new(r#""\ud83dx""#).value(),

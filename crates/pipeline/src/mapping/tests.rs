@@ -28,17 +28,17 @@ fn the_pack_of_the_manual_passes_its_examples() {
 }
 
 #[test]
-fn lines_that_are_no_events_are_told_and_the_others_mapped() {
+fn lines_that_are_no_events_are_reported_and_the_others_mapped() {
     let mut mapper = Mapper::new(pack(SMALL), &Tables::default(), MapOptions::default());
     let mut out = Vec::new();
-    let mut told = Vec::new();
+    let mut failures = Vec::new();
     let input = "{\"who\":\"a\"}\r\n\nno JSON\n{\"who\":\"b\"}";
     let totals = super::map_lines(&mut mapper, input.as_bytes(), &mut out, |line, failure| {
-        told.push(format!("{line}: {failure}"))
+        failures.push(format!("{line}: {failure}"))
     })
     .unwrap();
     assert_eq!((totals.events, totals.failures), (2, 1));
-    assert_eq!(told, ["3: cannot parse json: expected a JSON object at byte 0"]);
+    assert_eq!(failures, ["3: cannot parse json: expected a JSON object at byte 0"]);
     let events: Vec<Value> = String::from_utf8(out)
         .unwrap()
         .lines()
@@ -56,12 +56,12 @@ fn a_line_that_is_too_long_is_passed_over() {
         "a".repeat(super::lines::LINE_BYTES_MAX)
     );
     let mut out = Vec::new();
-    let mut told = Vec::new();
+    let mut failures = Vec::new();
     let totals = super::map_lines(&mut mapper, input.as_bytes(), &mut out, |line, failure| {
-        told.push((line, failure))
+        failures.push((line, failure))
     })
     .unwrap();
-    assert_eq!((totals.events, told), (1, vec![(1, super::LineFailure::TooLong)]));
+    assert_eq!((totals.events, failures), (1, vec![(1, super::LineFailure::TooLong)]));
 }
 
 const SMALL: &str = r#"

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use firn_detect::{DetectionRule, HistoryCount, Mark, history_search};
-use firn_engine::{RequestContext, Scope};
+use firn_detect::{DetectionRule, HistoryCount, Mark, Pause, history_search};
+use firn_engine::{Engine, RequestContext, Scope};
 use firn_model::dates::DateFormat;
 use firn_model::metadata::Metadata;
 use firn_model::names::{IndicesOptions, matches_pattern};
@@ -55,6 +55,8 @@ pub struct HoleFiller {
     progress: HashMap<(String, HolePlace), Progress>,
     /// When the ledger is read as a whole again.
     next_all_ns: i64,
+    /// Pauses that are stored.
+    stored_pauses: Vec<Pause>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -103,6 +105,7 @@ impl HoleFiller {
             waiting: BTreeMap::new(),
             progress: HashMap::new(),
             next_all_ns: i64::MIN,
+            stored_pauses: Vec::new(),
         }
     }
 
@@ -116,6 +119,11 @@ impl HoleFiller {
         let throttled = self.budget.throttled();
         for id in self.budget.take_resumed() {
             self.waiting.insert(id, Wait::default());
+        }
+        let pauses = self.budget.pauses();
+        if pauses != self.stored_pauses {
+            self.runner.store_pauses(&pauses).await?;
+            self.stored_pauses = pauses;
         }
         if now_ns >= self.next_all_ns {
             for id in ledger::throttled_rules(&*self.engine).await? {
@@ -243,6 +251,10 @@ impl HoleFiller {
         hole: &Hole<'_>,
         indices: &[String],
     ) -> Result<Filled> {
+        // Without events, the hole of a rule that is evaluated again would have no end.
+        if hole.interval.to.is_none() && self.runner.note_quiet(&place.pipeline, &rule.rule.id).await? {
+            return Ok(Filled::Later);
+        }
         let key = (rule.rule.id.clone(), place.clone());
         let known = self.progress.get(&key).filter(|known| known.version == rule.version);
         let is_new = known.is_none();
@@ -368,6 +380,15 @@ impl HoleFiller {
             is_certain: true,
         })
     }
+}
+
+/// Goes on with the pauses of rules that were stored before the node was stopped. Before the first event is evaluated.
+///
+/// # Errors
+/// What is stored cannot be read.
+pub async fn restore_pauses(engine: &dyn Engine, budget: &RuleBudgets) -> Result<()> {
+    budget.restore(ledger::stored_pauses(engine).await?);
+    Ok(())
 }
 
 /// Returns an index among those of these names that does not hold events by tenant: a run for one tenant cannot read it.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use firn_detect::{CoverageChange, Interval, Mark, intervals};
+use firn_detect::{CoverageChange, Interval, Mark, Pause, intervals};
 use firn_engine::{Engine, RequestContext};
 use firn_model::dates::DateFormat;
 use firn_model::names::IndicesOptions;
@@ -11,7 +11,8 @@ use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::{Hit, IndexTarget, SearchRequest};
 use serde_json::{Value, json};
 
-use crate::runner::{COVERAGE_INDEX, CoverageRecord};
+use super::open_holes::SetRules;
+use crate::runner::{COVERAGE_INDEX, CoverageRecord, PAUSES};
 
 /// Records of one answer, and runs.
 const RECORDS_MAX: usize = 10_000;
@@ -90,13 +91,8 @@ impl RuleLedger {
     pub async fn read(engine: &dyn Engine, id: &str) -> Result<Self> {
         let ctx = RequestContext::new();
         engine.refresh(&ctx, target()).await?;
-        let records = json!({
-            "size": RECORDS_MAX, "query": {"exists": {"field": "pipeline"}}, "track_total_hits": false,
-            "sort": [{"order": {"order": "asc", "unmapped_type": "long"}}],
-        });
-        let records = search(engine, records).await?;
+        let records = all_records(engine).await?;
         let mut is_partial = records.len() >= RECORDS_MAX;
-        let records: Vec<CoverageRecord> = records.iter().filter_map(read_source).collect();
         let runs = json!({
             "size": RUNS_MAX, "query": {"term": {"rule": id}}, "track_total_hits": false,
             "sort": [{"@timestamp": {"order": "desc", "unmapped_type": "date"}}],
@@ -154,20 +150,22 @@ impl RuleLedger {
         coverage.collect()
     }
 
-    /// Whether one run of a version that follows a hole has read all events of some indices with the times of its events, or, if these
-    /// are not known, with times from one end of the hole to the other. One that goes on is not filled.
+    /// Whether runs of a version that follows a hole, together, have read all events of some indices with the times of its events, or, if
+    /// these are not known, with times from one end of the hole to the other. They began after the hole had ended: one that goes on is not
+    /// filled.
     pub fn is_filled(&self, hole: &Hole<'_>, indices: &[String]) -> bool {
         let ms = |mark: &Mark| DateFormat::default_millis().parse_ms(&mark.received).ok();
         let (Some(from), Some(to)) = (ms(&hole.interval.from), hole.interval.to.as_ref().and_then(ms)) else {
             return false;
         };
+        let ended = to;
         // The end of a run is behind its last event.
         let (from, to) = hole
             .interval
             .times_ms
             .map_or((from, to), |(first, last)| (first, last + 1));
         let member = |run: &Value, name: &str| run[name].as_i64();
-        let covers = |run: &Value| {
+        let counts = |run: &&Value| {
             let names: Vec<&str> = run["index"].as_str().unwrap_or_default().split(',').collect();
             let has_indices = names.contains(&"*") || indices.iter().all(|index| names.contains(&index.as_str()));
             has_indices
@@ -175,10 +173,24 @@ impl RuleLedger {
                     .as_str()
                     .is_some_and(|version| hole.takes_version(version))
                 && !indices.is_empty()
-                && member(run, "from").is_some_and(|start| start <= from)
-                && member(run, "to").is_some_and(|end| end >= to)
+                && member(run, "@timestamp").is_some_and(|began| began >= ended)
         };
-        self.runs.iter().any(covers)
+        let versions: BTreeSet<&str> = self.runs.iter().filter_map(|run| run["version"].as_str()).collect();
+        let is_filled_by = |version: &str| {
+            let own = self.runs.iter().filter(counts).filter(|run| run["version"] == version);
+            let mut times: Vec<(i64, i64)> = own
+                .filter_map(|run| member(run, "from").zip(member(run, "to")))
+                .collect();
+            times.sort_unstable();
+            let mut read_until = from;
+            for (start, end) in times {
+                if start <= read_until {
+                    read_until = read_until.max(end);
+                }
+            }
+            read_until >= to
+        };
+        versions.into_iter().any(is_filled_by)
     }
 }
 
@@ -192,6 +204,45 @@ pub(super) async fn throttled_rules(engine: &dyn Engine) -> Result<BTreeSet<Stri
     })
     .await?;
     Ok(found)
+}
+
+async fn all_records(engine: &dyn Engine) -> Result<Vec<CoverageRecord>> {
+    let records = json!({
+        "size": RECORDS_MAX, "query": {"exists": {"field": "pipeline"}}, "track_total_hits": false,
+        "sort": [{"order": {"order": "asc", "unmapped_type": "long"}}],
+    });
+    Ok(search(engine, records).await?.iter().filter_map(read_source).collect())
+}
+
+/// Returns the records of all pipelines, as many as one answer has.
+pub(super) async fn records(engine: &dyn Engine) -> Result<Vec<CoverageRecord>> {
+    engine.refresh(&RequestContext::new(), target()).await?;
+    all_records(engine).await
+}
+
+/// Returns the rules of sets by their names.
+pub(super) async fn sets(engine: &dyn Engine, names: &[&str]) -> Result<Vec<SetRules>> {
+    let mut found = Vec::new();
+    for names in names.chunks(SETS_PAGE) {
+        let sets = json!({
+            "size": SETS_PAGE, "track_total_hits": false, "_source": ["set", "ids", "throttled"],
+            "query": {"ids": {"values": names.iter().map(|name| format!("set-{name}")).collect::<Vec<_>>()}},
+        });
+        found.extend(search(engine, sets).await?.iter().filter_map(read_source));
+    }
+    Ok(found)
+}
+
+/// Returns the pauses of rules that are stored.
+pub(super) async fn stored_pauses(engine: &dyn Engine) -> Result<Vec<Pause>> {
+    #[derive(serde::Deserialize)]
+    struct Stored {
+        pauses: Vec<Pause>,
+    }
+    engine.refresh(&RequestContext::new(), target()).await?;
+    let found = search(engine, json!({"size": 1, "query": {"ids": {"values": [PAUSES]}}})).await?;
+    let stored: Option<Stored> = found.first().and_then(read_source);
+    Ok(stored.map(|stored| stored.pauses).unwrap_or_default())
 }
 
 /// Calls `each` with the sets that match; returns whether these are all.
@@ -243,3 +294,57 @@ fn target() -> IndexTarget {
 
 /// Engine of a node, shared.
 pub(super) type SharedEngine = Arc<dyn Engine>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_fill_a_hole_together_if_they_began_after_it() {
+        let mark = |ms: i64| Mark {
+            offset: None,
+            received: DateFormat::default_millis().print_ms(ms, &firn_model::dates::Zone::utc()),
+        };
+        let interval = |from: i64, to: Option<i64>, version: Option<&str>| Interval {
+            from: mark(from),
+            to: to.map(mark),
+            version: version.map(str::to_owned),
+            is_throttled: false,
+            times_ms: None,
+        };
+        let coverage = PartitionCoverage {
+            pipeline: "p".to_owned(),
+            partition: String::new(),
+            intervals: vec![
+                interval(0, Some(1_000), Some("a")),
+                interval(1_000, Some(5_000), None),
+                interval(5_000, None, Some("b")),
+            ],
+        };
+        let run = |began: i64, version: &str, index: &str, from: i64, to: i64| json!({"@timestamp": began, "rule": "r", "version": version, "index": index, "from": from, "to": to});
+        let is_filled = |runs: &[Value]| {
+            let ledger = RuleLedger {
+                records: Vec::new(),
+                versions: HashMap::new(),
+                throttled: BTreeSet::new(),
+                runs: runs.to_vec(),
+                is_partial: false,
+            };
+            let hole = coverage.holes().next().unwrap();
+            ledger.is_filled(&hole, &["logs".to_owned()])
+        };
+        let part = |from: i64, to: i64| run(6_000, "b", "logs", from, to);
+        assert!(is_filled(&[part(500, 5_000)]));
+        assert!(is_filled(&[part(3_000, 5_000), part(500, 2_000), part(2_000, 3_500)]));
+        assert!(!is_filled(&[part(3_000, 5_000), part(500, 2_999)]), "there is a gap");
+        assert!(!is_filled(&[part(1_001, 5_000)]) && !is_filled(&[part(500, 4_999)]));
+        for other in [
+            run(6_000, "c", "logs", 3_000, 5_000),
+            run(6_000, "b", "others", 3_000, 5_000),
+            run(4_999, "b", "logs", 3_000, 5_000),
+        ] {
+            assert!(!is_filled(&[part(500, 3_000), other.clone()]), "{other}");
+        }
+        assert!(!is_filled(&[]));
+    }
+}

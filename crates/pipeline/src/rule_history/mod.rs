@@ -3,8 +3,10 @@
 
 mod fill;
 mod ledger;
+mod open_holes;
 mod stored_run;
 
-pub use fill::{FillLimits, HoleFiller, index_without_tenants, reason_without_tenants};
+pub use fill::{FillLimits, HoleFiller, index_without_tenants, reason_without_tenants, restore_pauses};
 pub use ledger::{Hole, PartitionCoverage, RuleLedger};
+pub use open_holes::{OpenHoleList, OpenHoles};
 pub use stored_run::{RunOutcome, RunReport, StoredRun};

@@ -57,13 +57,21 @@ pub struct RunReport {
     pub in_groups: u64,
     /// Events that match and have no time. `None`: they cannot be counted without fetching much.
     pub without_time: Option<u64>,
-    /// Where the next run begins; `None`: this one has read all events.
+    /// Where the next run begins, the time of the first event that this one has not read; `None`: it has read all events.
     pub continue_from: Option<Value>,
     /// Why some shards could not be read.
     pub failure: Option<String>,
 }
 
 impl RunReport {
+    /// Returns the time of the first event that was not read, ms since the epoch; `end_ms`: all were.
+    pub fn read_until_ms(&self, end_ms: i64) -> i64 {
+        match &self.continue_from {
+            None => end_ms,
+            Some(from) => time_ms(from).unwrap_or(i64::MIN),
+        }
+    }
+
     /// Whether an alert stands for each of the events that was read.
     pub fn is_certain(&self) -> bool {
         self.failure.is_none() && self.without_time == Some(0) && self.in_groups == 0
@@ -232,7 +240,8 @@ impl StoredRun<'_> {
         })
     }
 
-    /// Reads the events, oldest first, and raises their alerts by `run`: about `events_max` events, and all of the same time.
+    /// Reads the events, oldest first, and raises their alerts by `run`: about `events_max` events, and none of the millisecond from which
+    /// the next run continues.
     ///
     /// # Errors
     /// Of the engine, and of the destination of the alerts; some may be stored.
@@ -246,27 +255,18 @@ impl StoredRun<'_> {
             ..RunReport::default()
         };
         let mut after: Option<Vec<Value>> = None;
-        let mut first = Value::Null;
         loop {
-            // The next run begins with the time of the last event: it must get further than this one began.
-            let at = after.as_ref().and_then(|after| after.first());
-            if report.events >= events_max && at != Some(&first) {
-                report.continue_from = Some(at.cloned().unwrap_or_default());
-                return Ok(report);
-            }
-            let response = moment.page(&query, after.as_ref()).await?;
+            let mut response = moment.page(&query, after.as_ref()).await?;
             if response.timed_out {
                 report.failure = Some("the search took too long".to_owned());
             }
             if let Some((index, _, error)) = response.shards.failures.first() {
                 report.failure = Some(format!("[{index}]: {}", error.reason()));
             }
+            let next_from = leave_last_time(&mut response.hits);
             let Some(last) = response.hits.last() else {
                 return Ok(report);
             };
-            if first.is_null() {
-                first = response.hits[0].sort.first().cloned().unwrap_or_default();
-            }
             after = Some(last.sort.clone());
             report.events += response.hits.len() as u64;
             let hits = response.hits.into_iter();
@@ -281,6 +281,10 @@ impl StoredRun<'_> {
                 }
             }
             report.alerts += run.raise(open).await?;
+            if report.events + PAGE as u64 > events_max && next_from.is_some() {
+                report.continue_from = next_from;
+                return Ok(report);
+            }
         }
     }
 
@@ -305,6 +309,23 @@ impl StoredRun<'_> {
         let is_whole = !response.timed_out && response.shards.failures.is_empty();
         Ok(response.total.map(|total| total.value).filter(|_| is_whole))
     }
+}
+
+/// Removes the events of the last millisecond of a page that others may follow, unless it has no other ones: those of one group and time are
+/// one alert, and a run that continues another one reads none of its events. Returns the time of the removed ones.
+fn leave_last_time(hits: &mut Vec<Hit>) -> Option<Value> {
+    if hits.len() < PAGE {
+        return None;
+    }
+    let ms = |hit: &Hit| hit.sort.first().and_then(time_ms);
+    let last_ms = hits.last().and_then(ms)?;
+    let start = hits
+        .iter()
+        .position(|hit| ms(hit) == Some(last_ms))
+        .filter(|start| *start > 0)?;
+    let removed = hits[start].sort.first().cloned();
+    hits.truncate(start);
+    removed
 }
 
 /// Point in time that is closed when this value is dropped.

@@ -20,6 +20,8 @@ use crate::sources::Clock;
 /// Index of the ledgers of all pipelines.
 pub const INDEX: &str = ".firn-rule-coverage";
 const TEMPLATE: &str = "firn-rule-coverage";
+/// Id of the document of the pauses of rules.
+pub const PAUSES: &str = "pauses";
 
 /// Record of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +69,8 @@ struct State {
     next_order: u64,
     /// Last set by partition.
     sets: HashMap<String, String>,
+    /// Offset behind the last event that was noted since the start, by partition.
+    ends: HashMap<String, u64>,
     /// Times of the events since the last record, by partition, if rules are left out.
     times_ms: HashMap<String, (i64, i64)>,
     /// Partitions in which the first record without some rules was written by this ledger: the times of all events since then are
@@ -80,6 +84,8 @@ pub(super) struct Noted<'a> {
     pub(super) partition: &'a str,
     /// First offset.
     pub(super) offset: u64,
+    /// Last offset.
+    pub(super) last_offset: u64,
     /// Arrival of the first one, nanoseconds since the epoch.
     pub(super) received_ns: i64,
     /// Times of the first and the last one, ms since the epoch, if rules are left out.
@@ -132,6 +138,8 @@ impl CoverageLedger {
                 state.begun.insert(noted.partition.to_owned());
             }
         }
+        let end = state.ends.entry(noted.partition.to_owned()).or_default();
+        *end = noted.last_offset.saturating_add(1).max(*end);
         let is_known = state.begun.contains(noted.partition);
         if let (Some((first, last)), true) = (noted.times_ms, is_known) {
             let times = state
@@ -141,6 +149,48 @@ impl CoverageLedger {
             *times = (times.0.min(first), times.1.max(last));
         }
         Ok(())
+    }
+
+    /// Records that `rules` are evaluated from now on in the partitions in which others were, although no event comes. A batch that is on
+    /// its way is noted with what was evaluated on it, from its own offset. Returns whether anything was recorded.
+    ///
+    /// # Errors
+    /// Of the destination; some may be recorded.
+    pub(super) async fn note_quiet(&self, rules: RuleVersions<'_>) -> Result<bool> {
+        let mut state = self.state.lock().await;
+        let state = match &mut *state {
+            Some(state) => state,
+            unread => unread.insert(self.read().await?),
+        };
+        let others = state.sets.iter().filter(|(_, set)| **set != *rules.fingerprint);
+        let partitions: Vec<String> = others.map(|(partition, _)| partition.clone()).collect();
+        let mut has_noted = false;
+        for partition in partitions {
+            let offset = match state.ends.get(&partition) {
+                Some(end) => *end,
+                None if partition.is_empty() => 0,
+                // Since the start nothing has come: the source reads again from here on, if at all.
+                None => match self.destination.resume_offset(&self.pipeline, &partition).await? {
+                    Some(offset) => offset,
+                    None => continue,
+                },
+            };
+            let record = CoverageRecord {
+                pipeline: self.pipeline.to_string(),
+                partition: partition.clone(),
+                order: state.next_order,
+                offset,
+                received: iso((self.clock)()),
+                set: rules.fingerprint.to_owned(),
+                times_before_ms: state.times_ms.get(&partition).copied(),
+            };
+            self.store(&record, rules).await?;
+            state.next_order += 1;
+            state.times_ms.remove(&partition);
+            state.sets.insert(partition, record.set);
+            has_noted = true;
+        }
+        Ok(has_noted)
     }
 
     async fn read(&self) -> Result<State> {
@@ -175,6 +225,22 @@ impl CoverageLedger {
         };
         store(&*self.destination, request).await
     }
+}
+
+/// Replaces what is stored of the pauses of rules.
+pub(super) async fn store_pauses(destination: &dyn Destination, document: &Value) -> Result<()> {
+    destination.create_template(TEMPLATE, &template()).await?;
+    let item = BulkItem {
+        operation: Operation::Index {
+            source: document.to_string().into_bytes().into(),
+        },
+        ..create(PAUSES.to_owned(), document)
+    };
+    let request = BulkRequest {
+        items: vec![item],
+        ..BulkRequest::default()
+    };
+    store(destination, request).await
 }
 
 /// Records a run of a rule over stored events.

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use firn_detect::{
     Audience, DetectionRule, Evaluator, EventPlace, Input, LogSources, MaintenanceWindows, RuleSet, Unmapped,
-    WindowKind, alert, channels_of, group_of, without_event,
+    WindowKind, alert, channels_of, without_event,
 };
 use firn_model::dates::DateFormat;
 use firn_model::tenant::TenantId;
@@ -16,9 +16,11 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+pub(super) use super::alert_groups::Draft;
 use super::alert_template::PREFIX;
+use super::coverage_ledger::RuleVersions;
 use super::rule_exceptions::CompiledExceptions;
-use super::steps::Document;
+use super::rule_sets::RuleSets;
 use crate::aggregation::{AggregateDefinition, Matched, TENANT_FIELD, WindowAlert, aggregate_of};
 use crate::mapping::Pack;
 use crate::mapping::dates::push_iso;
@@ -63,6 +65,7 @@ pub(super) struct RunnerRules {
     pub(super) streams: Arc<AlertStreams>,
     /// The same for all rules that are set, so that a change of windows compiles nothing.
     pub(super) maintenance: Arc<ArcSwap<MaintenanceWindows>>,
+    pub(super) sets: Arc<RuleSets>,
     /// `None`: costs are not measured, and no rule is throttled.
     pub(super) budget: Option<Arc<RuleBudgets>>,
     /// Whether rules are evaluated although they are throttled.
@@ -124,28 +127,27 @@ struct Condition {
 
 impl Rules {
     /// Compiles the rules of a pipeline. Without a pack, Sigma rules have no log source. `places` are the numbers of the aggregates of
-    /// rules by their ids.
+    /// rules by their ids. What `previous`, or another pipeline, has compiled is not compiled again.
     pub(super) fn compile(
         all: &RunnerRules,
         pipeline: &str,
         pack: Option<&Pack>,
         places: &HashMap<&str, usize>,
+        previous: Option<&Self>,
     ) -> Self {
-        let by_id: HashMap<&str, &Arc<DetectionRule>> = all
+        let by_id: BTreeMap<&str, &Arc<DetectionRule>> = all
             .rules
             .iter()
             .filter(|rule| rule.is_for_pipeline(pipeline))
             .map(|rule| (rule.rule.id.as_str(), rule))
             .collect();
-        let of = |input: Input| {
-            let mut own: Vec<&Arc<DetectionRule>> =
-                by_id.values().copied().filter(|rule| rule.input == input).collect();
-            own.sort_unstable_by(|one, other| one.rule.id.cmp(&other.rule.id));
-            own
-        };
         let mut unmapped = Vec::new();
-        let mut compile = |rules: Vec<&Arc<DetectionRule>>, sources: &LogSources| {
-            let mut conditions: HashMap<String, Condition> = HashMap::new();
+        let mut compile = |input: Input, sources: &LogSources| {
+            let rules: Vec<&Arc<DetectionRule>> = by_id.values().copied().filter(|rule| rule.input == input).collect();
+            if rules.is_empty() {
+                return None;
+            }
+            let mut conditions: HashMap<&str, Condition> = HashMap::new();
             let mut to_compile = Vec::new();
             for rule in &rules {
                 let steps = rule.steps.iter().map(|step| &step.rule);
@@ -156,23 +158,35 @@ impl Rules {
                         step,
                         place: places.get(rule.rule.id.as_str()).copied(),
                     };
-                    conditions.insert(condition.id.clone(), of_step);
-                    to_compile.push(condition.clone());
+                    conditions.insert(&condition.id, of_step);
+                    to_compile.push(Arc::clone(condition));
                 }
             }
             let steps = rules.iter().flat_map(|rule| &rule.steps);
             let fields = steps.flat_map(|step| step.record_keys.iter().chain(&step.record_value));
-            let compiled = RuleSet::compile_with_fields(to_compile, sources, fields.map(String::as_str));
+            let previous = previous.and_then(|previous| match input {
+                Input::Record => previous.record.as_ref(),
+                Input::Event => previous.event.as_ref(),
+            });
+            let previous = previous.map(|previous| &previous.set);
+            let compiled = all
+                .sets
+                .compile(previous, to_compile, sources, fields.map(String::as_str));
             for error in &compiled.errors {
                 // Definitions are compiled before they are stored.
                 tracing::error!(pipeline, "a detection rule cannot be evaluated: {error}");
             }
-            let kept = compiled.rules.rules().iter();
-            let conditions: Vec<Condition> = kept.filter_map(|rule| conditions.get(&rule.id).cloned()).collect();
+            let usable = compiled.set.rules().iter();
+            let conditions: Vec<Condition> = usable
+                .filter_map(|rule| conditions.get(rule.id.as_str()).cloned())
+                .collect();
+            let mut counts: HashMap<&str, usize> = HashMap::new();
+            for condition in &conditions {
+                *counts.entry(&condition.rule.rule.id).or_default() += 1;
+            }
             let mut ids = Vec::new();
             for rule in rules {
-                let own = conditions.iter().filter(|condition| Arc::ptr_eq(&condition.rule, rule));
-                match is_evaluated(rule, own.count()) {
+                match is_evaluated(rule, counts.get(rule.rule.id.as_str()).copied().unwrap_or(0)) {
                     true => ids.push(rule.rule.id.clone()),
                     false => unmapped.push(Unmapped {
                         id: rule.rule.id.clone(),
@@ -184,13 +198,13 @@ impl Rules {
             let compiled = CompiledRules {
                 conditions,
                 ids,
-                set: Arc::new(compiled.rules),
+                set: compiled.set,
             };
             (!compiled.conditions.is_empty()).then(|| Arc::new(compiled))
         };
         let sources = pack.map_or(LogSources::Known(Vec::new()), Pack::log_sources);
-        let record = compile(of(Input::Record), &sources);
-        let event = compile(of(Input::Event), &LogSources::Any);
+        let record = compile(Input::Record, &sources);
+        let event = compile(Input::Event, &LogSources::Any);
         let evaluated = [&record, &event].into_iter().flatten();
         let evaluated = evaluated.flat_map(|rules: &Arc<CompiledRules>| &rules.ids);
         let versions: BTreeMap<String, String> = evaluated
@@ -203,7 +217,13 @@ impl Rules {
             skipped: BTreeMap::new(),
             record,
             event,
-            exceptions: CompiledExceptions::compile(pipeline, by_id.values().copied()).map(Arc::new),
+            exceptions: CompiledExceptions::compile(
+                pipeline,
+                by_id.values().copied(),
+                &all.sets,
+                previous.and_then(|previous| previous.exceptions.as_deref()),
+            )
+            .map(Arc::new),
             unmapped: unmapped.into(),
             audiences: Arc::clone(&all.audiences),
             streams: Arc::clone(&all.streams),
@@ -314,6 +334,15 @@ impl Rules {
         ids.filter(|id| !self.skipped.contains_key(*id))
     }
 
+    /// Returns what the coverage ledger records of them.
+    pub(super) fn recorded(&self) -> RuleVersions<'_> {
+        RuleVersions {
+            by_id: &self.versions,
+            throttled: &self.skipped,
+            fingerprint: &self.fingerprint,
+        }
+    }
+
     /// Number of rules that are evaluated.
     pub(super) fn count(&self) -> usize {
         self.evaluated().count()
@@ -338,25 +367,6 @@ fn fingerprint(versions: &BTreeMap<String, String>) -> String {
         hash.update(part.as_bytes());
     }
     URL_SAFE_NO_PAD.encode(&hash.finalize()[..FINGERPRINT_BYTES])
-}
-
-/// Alert of an event, before it is known where the event is stored.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Draft {
-    /// Data stream.
-    pub(super) index: String,
-    pub(super) document: Map<String, Value>,
-}
-
-impl Draft {
-    /// Sets where the event of the alert is stored: its index and id.
-    pub(super) fn set_event(&mut self, index: &str, id: &str) {
-        let link = &mut self.document["firn"]["alert"]["event"];
-        link["index"] = index.into();
-        if !id.is_empty() {
-            link["id"] = id.into();
-        }
-    }
 }
 
 impl Draft {
@@ -618,66 +628,13 @@ fn iso(ms: i64) -> String {
     text
 }
 
-/// Most alerts of one batch, and the bytes of the events that they copy.
-const ALERTS_MAX: usize = 10_000;
-const EVENT_BYTES_MAX: usize = 32 << 20;
-
-/// Joins the alerts of the events of a batch that belong together: the first one of a group gets the count of all, and the time of
-/// the last. Once a batch has as many as it may have, further matches of a rule are counted in its last alert.
-#[derive(Debug, Default)]
-pub(super) struct Groups {
-    /// Places of the event and of its alert.
-    first: HashMap<(String, String), (usize, usize)>,
-    /// The same of the last alert by data stream and rule.
-    last: HashMap<(String, String), (usize, usize)>,
-    count: usize,
-    event_bytes: usize,
-}
-
-impl Groups {
-    /// Adds the alerts of the event after those of `before`. Returns those that belong to none of them.
-    /// `event_bytes` is the length of the event.
-    pub(super) fn add(&mut self, before: &mut [Document], drafts: Vec<Draft>, event_bytes: usize) -> Vec<Draft> {
-        let event_place = before.len();
-        let mut own: Vec<Draft> = Vec::with_capacity(drafts.len());
-        for draft in drafts {
-            let state = &draft.document["firn"]["alert"];
-            let is_grouped = state["group_by"].as_object().is_some_and(|fields| !fields.is_empty());
-            let is_full = self.count >= ALERTS_MAX || self.event_bytes >= EVENT_BYTES_MAX;
-            // An alert that is to be delivered is not counted in one that maintenance windows suppress.
-            let place = match state.get("maintenance_windows") {
-                None => draft.index.clone(),
-                Some(windows) => format!("{} {windows}", draft.index),
-            };
-            let group = (place.clone(), group_of(&draft.document).to_owned());
-            let rule = draft.document["rule"]["id"].as_str().unwrap_or_default();
-            let rule = (place, rule.to_owned());
-            let of_group = self.first.get(&group).filter(|_| is_grouped);
-            let known = of_group.or_else(|| self.last.get(&rule).filter(|_| is_full));
-            if let Some((event, number)) = known {
-                let time = state["event"]["time"].clone();
-                let joined = &mut before[*event].alerts[*number].document["firn"]["alert"];
-                joined["count"] = (joined["count"].as_u64().unwrap_or(1) + 1).into();
-                joined["last_event_time"] = time;
-                continue;
-            }
-            if is_grouped {
-                self.first.insert(group, (event_place, own.len()));
-            }
-            self.last.insert(rule, (event_place, own.len()));
-            self.count += 1;
-            self.event_bytes += event_bytes;
-            own.push(draft);
-        }
-        own
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::runner::alert_groups::{ALERTS_MAX, Groups};
+    use crate::runner::steps::Document;
 
     /// Runs a rule over events, and returns for each the counts of its alerts.
     fn counts(body: Value, events: &[Value]) -> Vec<Vec<u64>> {
@@ -694,7 +651,7 @@ mod tests {
             ..RunnerRules::default()
         };
         all.maintenance.store(Arc::new(windows));
-        let rules = Rules::compile(&all, "p", None, &HashMap::new());
+        let rules = Rules::compile(&all, "p", None, &HashMap::new(), None);
         let mut detection = Detection::new(Arc::new(rules));
         let mut groups = Groups::default();
         let mut documents: Vec<Document> = Vec::new();

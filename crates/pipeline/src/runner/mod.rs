@@ -4,6 +4,7 @@
 //! of the pipeline's tenant, makes the documents ([`steps`]); then they are written, again and again until they are stored
 //! ([`write`]). While a write waits, the channel fills, and the source stops reading.
 
+mod alert_groups;
 mod alert_template;
 mod connectors;
 mod counters;
@@ -18,6 +19,7 @@ mod replay;
 mod rule_costs;
 mod rule_exceptions;
 mod rule_run;
+mod rule_sets;
 mod start;
 mod status;
 mod steps;
@@ -51,13 +53,14 @@ use self::write::Writer;
 use crate::aggregation::AggregateDefinition;
 use crate::definition::{Definition, SourceDefinition};
 use crate::mapping::Pack;
+use crate::parsed_rules::ParsedRules;
 use crate::rule_budget::RuleBudgets;
 use crate::sources::{
     BATCH_EVENTS_MAX, Batch, BatchOutcome, Clock, Positions, SendRefused, SourceCounters, SourceEvent, SourceOutput,
 };
 
 pub use connectors::{Connectors, OpenSource};
-pub use coverage_ledger::{CoverageRecord, INDEX as COVERAGE_INDEX};
+pub use coverage_ledger::{CoverageRecord, INDEX as COVERAGE_INDEX, PAUSES};
 pub use destination::{Destination, EngineDestination};
 pub use remap::RemapOutcome;
 pub use replay::{ReplayOutcome, StoredDocument};
@@ -107,6 +110,7 @@ pub struct Runner {
     pipelines: Mutex<BTreeMap<String, Entry>>,
     /// Detection rules of all pipelines.
     rules: Arc<Mutex<RunnerRules>>,
+    parsed_rules: Arc<ParsedRules>,
     /// Notified when alerts were stored that channels are to deliver.
     alerts_stored: Arc<Notify>,
     rule_runs: Arc<Mutex<HashSet<String>>>,
@@ -208,6 +212,7 @@ impl Runner {
             pool: Arc::new(Pool::new("pipelines", threads, QUEUE_LIMIT)),
             pipelines: Mutex::default(),
             rules: Arc::new(Mutex::new(rules)),
+            parsed_rules: Arc::default(),
             alerts_stored: Arc::default(),
             rule_runs: Arc::default(),
             applying: tokio::sync::Mutex::default(),
@@ -272,6 +277,11 @@ impl Runner {
         self.rules.lock().budget.clone()
     }
 
+    /// Returns the definitions of detection rules as this node has read them.
+    pub fn parsed_rules(&self) -> Arc<ParsedRules> {
+        Arc::clone(&self.parsed_rules)
+    }
+
     /// Returns a detection rule that is set, enabled or not.
     pub fn rule(&self, id: &str) -> Option<Arc<DetectionRule>> {
         let rules = self.rules.lock();
@@ -293,12 +303,8 @@ impl Runner {
             let (name, body) = (alert_template::TEMPLATE, alert_template::template());
             self.destination.create_template(name, &body).await?;
         }
-        let with_generated = rules.into_iter().flat_map(|rule| {
-            let generated = rule.generated.clone();
-            std::iter::once(rule).chain(generated)
-        });
         let rules = RunnerRules {
-            rules: with_generated.collect(),
+            rules: DetectionRule::with_generated(rules).into(),
             audiences: audiences.into(),
             ..self.rules.lock().clone()
         };

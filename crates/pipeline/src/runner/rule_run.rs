@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use firn_detect::DetectionRule;
+use firn_detect::{DetectionRule, Pause};
 use firn_engine::Scope;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use super::coverage_ledger::{self, CoverageLedger};
 use super::detection::RunnerRules;
 use super::steps::Steps;
 use super::write::Writer;
-use super::{Runner, StoredDocument};
+use super::{EntryState, Runner, StoredDocument};
 use crate::definition::Definition;
 use crate::sources::{Batch, Clock, SourceEvent, StoredAt};
 use crate::tables::Tables;
@@ -37,6 +37,8 @@ pub struct RuleRun {
     running: Running,
     writer: Writer,
     clock: Clock,
+    /// Nanoseconds since the epoch.
+    started_ns: i64,
     _stop: watch::Sender<bool>,
 }
 
@@ -111,21 +113,51 @@ impl Runner {
                 alerts_stored: Arc::clone(&self.alerts_stored),
                 stopped,
             },
+            started_ns: clock(),
             clock,
             _stop: stop,
         })
     }
 }
 
+impl Runner {
+    /// Records in the coverage ledger that a pipeline evaluates a rule again, although no event has come. Returns whether that was not
+    /// recorded before.
+    ///
+    /// # Errors
+    /// Of the destination.
+    pub async fn note_quiet(&self, pipeline: &str, rule: &str) -> Result<bool> {
+        let writer = {
+            let pipelines = self.pipelines.lock();
+            match pipelines.get(pipeline).map(|entry| &entry.state) {
+                Some(EntryState::Running(running)) => Arc::clone(&running.writer),
+                _ => return Ok(false),
+            }
+        };
+        match writer.steps.current_rules() {
+            Some(rules) if rules.versions.contains_key(rule) => writer.coverage.note_quiet(rules.recorded()).await,
+            _ => Ok(false),
+        }
+    }
+
+    /// Stores the pauses of rules, so that they go on after a restart.
+    ///
+    /// # Errors
+    /// Of the destination.
+    pub async fn store_pauses(&self, pauses: &[Pause]) -> Result<()> {
+        let document = json!({"@timestamp": (self.clock)() / 1_000_000, "pauses": pauses});
+        coverage_ledger::store_pauses(&*self.destination, &document).await
+    }
+}
+
 impl RuleRun {
-    /// Records in the coverage ledger that the run has read all events of `index` from one time to another, ms since the epoch.
+    /// Records in the coverage ledger that the run, which began with [`Runner::start_rule_run`], has read all events of `index` from one time to another, ms since the epoch.
     ///
     /// # Errors
     /// Of the destination: the record may be missing.
     pub async fn complete(&self, index: &str, (from_ms, to_ms): (i64, i64)) -> Result<()> {
-        let now_ms = (self.clock)() / 1_000_000;
         let run = json!({
-            "@timestamp": now_ms, "rule": self.id, "version": self.version, "index": index, "from": from_ms, "to": to_ms,
+            "@timestamp": self.started_ns / 1_000_000, "rule": self.id, "version": self.version, "index": index, "from": from_ms, "to": to_ms,
         });
         coverage_ledger::note_run(&*self.writer.destination, &run).await
     }

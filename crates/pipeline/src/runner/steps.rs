@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+use super::alert_groups::Groups;
 use super::dead_letter;
-use super::detection::{Detection, Draft, Groups, Rules, RunnerRules};
+use super::detection::{Detection, Draft, Rules, RunnerRules};
 use super::json_members::add_members;
 use super::rule_costs::{Pending, RuleCosts};
 use crate::aggregation::{AggregateDefinition, Sample, Sampler, TENANT_FIELD};
@@ -99,6 +100,12 @@ pub(super) struct Document {
     pub(super) sample: Option<Sample>,
     /// Alerts that it raises.
     pub(super) alerts: Vec<Draft>,
+}
+
+impl AsMut<Vec<Draft>> for Document {
+    fn as_mut(&mut self) -> &mut Vec<Draft> {
+        &mut self.alerts
+    }
 }
 
 impl Steps {
@@ -238,7 +245,7 @@ impl Steps {
     }
 
     /// Returns the rules of the next batch, without those that are throttled.
-    fn current_rules(&self) -> Option<Arc<Rules>> {
+    pub(super) fn current_rules(&self) -> Option<Arc<Rules>> {
         let rules = self.rules.load_full()?;
         let Some(throttled) = rules.throttled_now().map(Arc::new) else {
             return Some(rules);
@@ -277,7 +284,9 @@ impl Steps {
     /// Evaluates these rules on the events that follow; those of other pipelines are left out. Takes as long as their compilation.
     pub(super) fn set_rules(&self, rules: &RunnerRules) {
         let places = self.sampler.iter().flat_map(Sampler::rules);
-        let rules = Rules::compile(rules, &self.id, self.pack().map(|pack| &**pack), &places.collect());
+        let previous = self.rules();
+        let pack = self.pack().map(|pack| &**pack);
+        let rules = Rules::compile(rules, &self.id, pack, &places.collect(), previous.as_deref());
         let is_known = |id: &str| rules.versions.contains_key(id) || rules.skipped.contains_key(id);
         self.rule_costs.retain(is_known);
         self.rules.store(Some(Arc::new(rules)));

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 
 use super::alert_template;
 use super::counters::Counters;
-use super::coverage_ledger::{CoverageLedger, Noted, RuleVersions};
+use super::coverage_ledger::{CoverageLedger, Noted};
 use super::dead_letter;
 use super::destination::Destination;
 use super::detection::Rules;
@@ -127,23 +127,19 @@ impl Writer {
         let Some(first) = batch.events.first() else {
             return Ok(());
         };
-        let rules = RuleVersions {
-            by_id: &rules.versions,
-            throttled: &rules.skipped,
-            fingerprint: &rules.fingerprint,
-        };
         let noted = Noted {
             partition: batch.partition.as_deref().unwrap_or_default(),
             offset: batch.first_offset,
+            last_offset: batch.last_offset,
             received_ns: first.received_ns,
-            times_ms: match rules.throttled.is_empty() {
+            times_ms: match rules.skipped.is_empty() {
                 true => None,
                 false => times_ms(documents),
             },
         };
         let mut pause = RETRY_AFTER;
         loop {
-            let Err(failure) = self.coverage.note(noted, rules).await else {
+            let Err(failure) = self.coverage.note(noted, rules.recorded()).await else {
                 return Ok(());
             };
             *self.counters.write_error.lock() = Some(failure.to_string());

@@ -81,6 +81,35 @@ fn a_tenant_sees_what_is_for_it() {
 }
 
 #[test]
+fn the_alerts_of_a_tenant_have_a_name_that_no_other_one_sees() {
+    let mut world = World::new();
+    world.ok(Command::PutIndexTemplate {
+        name: "alerts".to_owned(),
+        body: json!({
+            "index_patterns": [".alerts-*"],
+            "data_stream": {"hidden": true},
+            "template": {"settings": {"index.tenant.field": "tenant"}},
+        }),
+        create: false,
+    });
+    for stream in [".alerts-a", ".alerts-b", ".alerts-ab", ".alerts-default"] {
+        world.ok(Command::CreateDataStream {
+            name: stream.to_owned(),
+        });
+    }
+    let streams = |tenant: &str| {
+        let view = view_of(&world, tenant);
+        // Its indices are those of these streams.
+        let backing: usize = view.data_streams.values().map(|stream| stream.indices.len()).sum();
+        assert_eq!(view.indices.len(), backing);
+        view.data_streams.keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(streams("a"), [".alerts-a", ".alerts-default"]);
+    assert_eq!(streams("B"), [".alerts-b", ".alerts-default"]);
+    assert_eq!(streams("c"), [".alerts-default"]);
+}
+
+#[test]
 fn an_alias_whose_filter_asks_for_others_is_not_there_for_a_tenant() {
     let mut world = World::new();
     let of_b = json!({"term": {"tenant": {"value": "b"}}});
