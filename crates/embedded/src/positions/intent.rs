@@ -1,7 +1,5 @@
 //! Intent record of a bulk with an origin: which events may be where. Durable before the first of its shards is written.
 
-use std::sync::Arc;
-
 use firn_engine::origin::SourceTotals;
 use firn_model::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -41,7 +39,7 @@ pub(crate) struct Intent {
     pub(crate) totals_before: (u64, u64, u64),
     /// See [`Origin::note`](firn_engine::origin::Origin::note).
     #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) note: Option<Arc<str>>,
+    pub(crate) note: Option<String>,
     /// The partition is forgotten: records before this one do not count.
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_forgotten: bool,

@@ -224,7 +224,7 @@ impl SourcePositions {
                     .map_or(intent.first_offset, |last| last.saturating_add(1)),
                 complete_offset: last.complete_to,
                 totals: last.totals,
-                note: intent.note.clone(),
+                note: intent.note.as_deref().map(Into::into),
             })
         };
         Ok(of_source.filter_map(position).collect())
