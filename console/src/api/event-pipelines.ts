@@ -61,14 +61,20 @@ export interface PipelineStats {
   running: boolean;
   error: string | null;
   since_start: EventCounts;
-  /** Counters of the source, by name. */
-  source: Record<string, number>;
+  /** Counters of the source, by name, and why a part of it (a file) cannot be read now. */
+  source: Record<string, number | string>;
   steps: { map_time_in_millis: number; write_time_in_millis: number; write_retries: number };
   tables: TableStats[];
   /** Null: the pipeline has no aggregates. */
   windows: WindowStats | null;
   partitions: PartitionStats[];
 }
+
+/** Returns the counters of a source, by name. */
+export const sourceCounters = (stats: PipelineStats) => Object.entries(stats.source).filter((entry): entry is [string, number] => typeof entry[1] === 'number');
+
+/** Returns why a part of the source cannot be read now; null: all of it can. */
+export const sourceError = ({ source: { last_error: error } }: PipelineStats) => (typeof error === 'string' ? error : null);
 
 export interface Pipeline {
   id: string;

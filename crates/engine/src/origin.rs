@@ -26,6 +26,9 @@ pub struct Origin {
     /// Whether the source stores more of these events after this bulk, such as their alerts: then the bulk does not count as complete,
     /// and the partition is read again from its start.
     pub more_follows: bool,
+    /// What the source wants to know of the partition when it reads it again, such as a checksum of what it has read. It is stored with the
+    /// position and not looked at.
+    pub note: Option<Arc<str>>,
 }
 
 /// Events of a partition since it was first read.
@@ -57,4 +60,6 @@ pub struct SourcePosition {
     pub complete_offset: Option<u64>,
     /// Totals of the complete bulks.
     pub totals: SourceTotals,
+    /// See [`Origin::note`]; of the last bulk.
+    pub note: Option<Arc<str>>,
 }

@@ -79,6 +79,16 @@ pub trait Engine: Send + Sync + 'static {
     /// Returns the positions of the partitions of a source, sorted by partition: what of it is stored.
     async fn source_positions(&self, ctx: &RequestContext, source: &str) -> Result<Knowledge<Vec<SourcePosition>>>;
 
+    /// Removes the positions of partitions of a source that will never be read again, and those of their dead letters and alerts. If
+    /// one is read again after all, its events are stored anew. Returns how many were removed; a partition that is being written keeps
+    /// its position, and so does one whose name is unknown.
+    async fn forget_source_positions(
+        &self,
+        ctx: &RequestContext,
+        source: &str,
+        partitions: &[String],
+    ) -> Result<Knowledge<u64>>;
+
     /// Reads documents by id in real time (acknowledged is enough, no refresh needed). Returns one result per request,
     /// in the same order.
     async fn get(&self, ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>>;

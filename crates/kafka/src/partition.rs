@@ -115,6 +115,7 @@ impl Partition {
             first_offset: self.first_offset,
             last_offset: self.next_offset - 1,
             retries: true,
+            note: None,
             done: None,
         });
         self.first_offset = self.next_offset;

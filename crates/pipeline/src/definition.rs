@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use firn_model::dates::parse_duration_ms;
 use firn_model::names::validate_index_name;
+use firn_model::settings::parse_bytes_setting;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
 use serde::Deserialize;
@@ -25,6 +26,15 @@ const INDEX_BYTES_MAX: usize = 255;
 /// Shortest and longest pause between two looks at indices.
 const EVERY_MS_MIN: u64 = 100;
 const EVERY_MS_MAX: u64 = 3_600_000;
+const DAY_MS: u64 = 86_400_000;
+/// Shortest time after which a last line without a line break is an event.
+const PARTIAL_LINE_MS_MIN: u64 = 100;
+/// Shortest and longest time after which the position of a file that is gone is removed.
+const FORGET_MS_MIN: u64 = 1000;
+const FORGET_MS_MAX: u64 = 10_000 * DAY_MS;
+/// Smallest and largest bound of unfinished frames. A few frames of the largest size must fit in.
+const BUFFER_BYTES_MIN: u64 = 4 << 20;
+const BUFFER_BYTES_MAX: u64 = 16 << 30;
 
 /// Definition of a pipeline. Unknown members are refused.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -82,26 +92,45 @@ pub enum SourceDefinition {
     /// Log records of OpenTelemetry: requests to `/v1/logs`.
     Otlp {},
     /// Syslog and anything else that comes as lines or datagrams.
-    Syslog {
-        /// Address of a UDP socket.
-        #[serde(default)]
-        udp: Option<SocketAddr>,
-        /// Address of a TCP listener.
-        #[serde(default)]
-        tcp: Option<SocketAddr>,
-        /// TLS listener.
-        #[serde(default)]
-        tls: Option<TlsDefinition>,
-    },
+    Syslog(SyslogDefinition),
     /// Files that are followed.
-    File {
-        /// Paths with wildcards.
-        paths: Vec<String>,
-    },
+    File(FileDefinition),
     /// Topics of Kafka, read as a member of a consumer group.
     Kafka(KafkaDefinition),
     /// Events that are stored already: they are read for detection rules and aggregates, and not stored again.
     Index(IndexDefinition),
+}
+
+/// Syslog source of a definition. It needs one of the three listeners.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SyslogDefinition {
+    /// Address of a UDP socket.
+    #[serde(default)]
+    pub udp: Option<SocketAddr>,
+    /// Address of a TCP listener.
+    #[serde(default)]
+    pub tcp: Option<SocketAddr>,
+    /// TLS listener.
+    #[serde(default)]
+    pub tls: Option<TlsDefinition>,
+    /// Maximum bytes of frames that all connections together have begun and not ended.
+    #[serde(default = "buffer_bytes_max")]
+    pub buffer_bytes_max: String,
+}
+
+/// Source of files of a definition.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileDefinition {
+    /// Paths with wildcards.
+    pub paths: Vec<String>,
+    /// How long a file must not grow until its last line without a line break is an event.
+    #[serde(default = "partial_line_timeout")]
+    pub partial_line_timeout: String,
+    /// How long a file must be gone until its position is removed.
+    #[serde(default = "forget_after")]
+    pub forget_after: String,
 }
 
 /// Stored events of a definition.
@@ -171,6 +200,18 @@ fn yes() -> bool {
 
 fn every_second() -> String {
     "1s".to_owned()
+}
+
+fn buffer_bytes_max() -> String {
+    "64mb".to_owned()
+}
+
+fn partial_line_timeout() -> String {
+    "5m".to_owned()
+}
+
+fn forget_after() -> String {
+    "7d".to_owned()
 }
 
 fn dead_letters() -> String {
@@ -343,23 +384,68 @@ impl SourceDefinition {
     fn check(&self) -> Result<(), String> {
         match self {
             Self::Http {} | Self::SplunkHec {} | Self::Otlp {} => Ok(()),
-            Self::Syslog {
-                udp: None,
-                tcp: None,
-                tls: None,
-            } => Err("a [syslog] source needs [udp], [tcp] or [tls]".to_owned()),
-            Self::Syslog { .. } => Ok(()),
-            Self::File { paths } if paths.is_empty() => Err("a [file] source needs [paths]".to_owned()),
-            Self::File { paths } => {
-                for path in paths {
-                    glob::Pattern::new(path)
-                        .map_err(|error| format!("[{path}] is no pattern of paths: {}", error.msg))?;
-                }
-                Ok(())
-            }
+            Self::Syslog(syslog) => syslog.check(),
+            Self::File(file) => file.check(),
             Self::Kafka(kafka) => kafka.check(),
             Self::Index(index) => index.check(),
         }
+    }
+}
+
+impl SyslogDefinition {
+    fn check(&self) -> Result<(), String> {
+        if self.udp.is_none() && self.tcp.is_none() && self.tls.is_none() {
+            return Err("a [syslog] source needs [udp], [tcp] or [tls]".to_owned());
+        }
+        self.buffer_bytes().map(drop).map_err(|error| error.reason().to_owned())
+    }
+
+    /// Reads `buffer_bytes_max`.
+    pub(crate) fn buffer_bytes(&self) -> Result<usize> {
+        let text = &self.buffer_bytes_max;
+        let bytes = parse_bytes_setting("buffer_bytes_max", text)?;
+        match (BUFFER_BYTES_MIN..=BUFFER_BYTES_MAX).contains(&bytes) {
+            true => Ok(bytes as usize),
+            false => Err(Error::illegal_argument(format!(
+                "[buffer_bytes_max] is 4mb to 16gb, not [{text}]"
+            ))),
+        }
+    }
+}
+
+impl FileDefinition {
+    fn check(&self) -> Result<(), String> {
+        if self.paths.is_empty() {
+            return Err("a [file] source needs [paths]".to_owned());
+        }
+        for path in &self.paths {
+            glob::Pattern::new(path).map_err(|error| format!("[{path}] is no pattern of paths: {}", error.msg))?;
+        }
+        let times = [self.partial_line_after(), self.forget_positions_after()];
+        let mut refused = times.into_iter().filter_map(Result::err);
+        refused.next().map_or(Ok(()), |error| Err(error.reason().to_owned()))
+    }
+
+    /// Reads `partial_line_timeout`.
+    pub(crate) fn partial_line_after(&self) -> Result<Duration> {
+        let range = (PARTIAL_LINE_MS_MIN, DAY_MS);
+        duration("partial_line_timeout", &self.partial_line_timeout, range, "100ms to 1d")
+    }
+
+    /// Reads `forget_after`.
+    pub(crate) fn forget_positions_after(&self) -> Result<Duration> {
+        let range = (FORGET_MS_MIN, FORGET_MS_MAX);
+        duration("forget_after", &self.forget_after, range, "1s to 10000d")
+    }
+}
+
+/// Reads a member that is a duration.
+fn duration(member: &str, text: &str, (min_ms, max_ms): (u64, u64), range: &str) -> Result<Duration> {
+    let refuse = |reason: String| Error::illegal_argument(format!("[{member}] {reason}"));
+    let ms = parse_duration_ms(text).map_err(|error| refuse(error.reason().to_owned()))?;
+    match (min_ms..=max_ms).contains(&ms) {
+        true => Ok(Duration::from_millis(ms)),
+        false => Err(refuse(format!("is {range}, not [{text}]"))),
     }
 }
 
@@ -387,12 +473,7 @@ impl IndexDefinition {
 
     /// Reads `every`.
     pub(crate) fn interval(text: &str) -> Result<Duration> {
-        let refuse = |reason: String| Error::illegal_argument(format!("[every] {reason}"));
-        let ms = parse_duration_ms(text).map_err(|error| refuse(error.reason().to_owned()))?;
-        match (EVERY_MS_MIN..=EVERY_MS_MAX).contains(&ms) {
-            true => Ok(Duration::from_millis(ms)),
-            false => Err(refuse(format!("is 100ms to 1h, not [{text}]"))),
-        }
+        duration("every", text, (EVERY_MS_MIN, EVERY_MS_MAX), "100ms to 1h")
     }
 }
 

@@ -23,6 +23,8 @@ struct PartitionAnswer {
     indexed: u64,
     filtered: u64,
     dead_lettered: u64,
+    #[serde(default)]
+    note: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -54,6 +56,7 @@ pub(crate) async fn positions(connection: &Connection, source: &str) -> Result<V
             filtered: at.filtered,
             dead_lettered: at.dead_lettered,
         },
+        note: at.note.map(Into::into),
     });
     Ok(positions.collect())
 }
@@ -77,7 +80,7 @@ pub(crate) async fn store(
     origin: &Origin,
     request: &BulkRequest,
 ) -> Result<BulkResponse> {
-    let mut body = json!({
+    let mut line = json!({
         "worker": worker,
         "partition": &*origin.partition,
         "first_offset": origin.first_offset,
@@ -85,9 +88,11 @@ pub(crate) async fn store(
         "offsets": origin.offsets,
         "dead_letters": origin.dead_letters,
         "filtered": origin.filtered,
-    })
-    .to_string()
-    .into_bytes();
+    });
+    if let Some(note) = &origin.note {
+        line["note"] = json!(note);
+    }
+    let mut body = line.to_string().into_bytes();
     body.push(b'\n');
     let creates = request
         .items

@@ -35,6 +35,9 @@ pub(crate) struct Record {
     pub(crate) indexed: u64,
     pub(crate) filtered: u64,
     pub(crate) dead_lettered: u64,
+    /// See [`Origin::note`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
     /// Worker that wrote the record.
     pub(crate) worker: String,
 }
@@ -86,6 +89,7 @@ impl Record {
             }
             let record = Self {
                 last_offset: origin.last_offset,
+                note: origin.note.as_deref().map(str::to_owned),
                 ..stored.clone()
             };
             return Ok(Intent::Continued(Box::new(record)));
@@ -120,6 +124,7 @@ impl Record {
             indexed: 0,
             filtered: 0,
             dead_lettered: 0,
+            note: origin.note.as_deref().map(str::to_owned),
             worker: String::new(),
         }
     }
@@ -188,6 +193,7 @@ impl Record {
             resume_offset: self.resume_offset(),
             complete_offset: self.is_complete.then_some(self.last_offset),
             totals: self.totals(),
+            note: self.note.as_deref().map(Into::into),
         }
     }
 }
@@ -237,6 +243,7 @@ mod tests {
             dead_letters: 0,
             filtered: 0,
             more_follows: false,
+            note: None,
         }
     }
 

@@ -1,7 +1,7 @@
 import { Anchor } from '@mantine/core';
 import { useMemo } from 'react';
 import { Link } from 'react-router';
-import type { Pipeline } from '../../api/event-pipelines';
+import { type Pipeline, sourceError } from '../../api/event-pipelines';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
 import { type Column, DataTable } from '../../components/DataTable';
@@ -54,7 +54,7 @@ export function PipelineList() {
       count('indexed', 'Indexed', ({ stats }) => stats?.since_start.indexed),
       count('dead', 'Dead letters', ({ stats }) => stats?.since_start.dead_lettered),
       count('waiting', 'In flight', ({ stats }) => stats?.since_start.in_flight),
-      { id: 'error', title: 'Error', value: ({ stats }) => stats?.error ?? null },
+      { id: 'error', title: 'Error', value: ({ stats }) => (stats && (stats.error ?? sourceError(stats))) ?? null },
     ];
   }, [format, rate]);
   return (

@@ -2,7 +2,7 @@ import { Alert, Button, Group, Paper, Stack, Table, Text, Title } from '@mantine
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useNavigate, useParams } from 'react-router';
-import { deletePipeline, type Pipeline } from '../../api/event-pipelines';
+import { deletePipeline, type Pipeline, sourceCounters, sourceError } from '../../api/event-pipelines';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
 import { Confirm } from '../../components/Confirm';
@@ -83,7 +83,8 @@ function Account({ pipeline, rate }: { pipeline: Pipeline; rate: number | null }
   if (!stats) return <State pipeline={pipeline} />;
   const events = stats.since_start;
   const perEvent = (ms: number) => (events.read > 0 ? `${format.number(Math.round((ms * 1000) / events.read))} µs per event` : 'no events yet');
-  const counters = Object.entries(stats.source);
+  const counters = sourceCounters(stats);
+  const unread = sourceError(stats);
   return (
     <Stack gap="sm">
       <Group>
@@ -93,6 +94,11 @@ function Account({ pipeline, rate }: { pipeline: Pipeline; rate: number | null }
       {stats.error !== null && (
         <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title="The pipeline is retrying">
           {stats.error}
+        </Alert>
+      )}
+      {unread !== null && (
+        <Alert color="yellow" icon={<IconAlertTriangle aria-hidden />} title="A part of the source cannot be read">
+          {unread}
         </Alert>
       )}
       <Group gap="sm" align="stretch">

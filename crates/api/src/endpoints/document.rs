@@ -17,6 +17,7 @@ use crate::endpoints::document_params::{
 };
 use crate::endpoints::ingest::{self, ItemPlan};
 use crate::state::edge::Edge;
+use crate::state::quotas::events_of;
 use crate::wire::error::ApiError;
 use crate::wire::params::Params;
 use crate::wire::reply::{Body, Reply};
@@ -144,7 +145,11 @@ async fn write_expecting(
         require_data_stream: params.bool("require_data_stream", false)?,
     };
     let requested = vec![params.get("pipeline").map(str::to_owned)];
-    let items = match ingest::run(edge, call, vec![item], requested).await? {
+    let items = vec![item];
+    if events_of(&items) > 0 {
+        edge.check_events(&call.ctx).await?;
+    }
+    let items = match ingest::run(edge, call, items, requested).await? {
         ingest::Outcomes::Unchanged(items) => items,
         ingest::Outcomes::Planned(mut plans) => match plans.pop() {
             Some(ItemPlan::Write(item, _)) => vec![*item],

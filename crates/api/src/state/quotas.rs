@@ -66,19 +66,26 @@ impl Edge {
         self.engine.bulk(ctx, request).await
     }
 
+    /// Fails if the caller's tenant has used its quotas up. Requests with events are checked with this before they are decoded, and before
+    /// pipelines run: both take processor time.
+    pub(crate) async fn check_events(&self, ctx: &RequestContext) -> Result<(), Error> {
+        if let Some(tenant) = ctx.scope.tenant_id() {
+            let quotas = self.quotas(tenant);
+            let stored = self.stored_bytes(tenant, &quotas, ctx).await?;
+            let checked = self.accounts.meters.check_ingest(tenant, &quotas, stored, ctx.started);
+            checked.map_err(|exceeded| exceeded.error(tenant))?;
+        }
+        Ok(())
+    }
+
     /// Fails if the quotas of the caller's tenant do not allow `events` more events in a body of `body_bytes`.
     pub(crate) async fn admit_events(&self, ctx: &RequestContext, events: u64, body_bytes: u64) -> Result<(), Error> {
         if let Some(tenant) = ctx.scope.tenant_id() {
             let quotas = self.quotas(tenant);
-            let stored = match quotas.stored_bytes {
+            let stored = match events {
                 // Deletes free space, so a request with only deletes is not checked.
-                Some(_) if events > 0 => self
-                    .usage(ctx.started)
-                    .await?
-                    .require()?
-                    .get(tenant.as_str())
-                    .map_or(0, |usage| usage.by_tier.local()),
-                _ => 0,
+                0 => 0,
+                _ => self.stored_bytes(tenant, &quotas, ctx).await?,
             };
             let amount = (events, body_bytes);
             let admitted = self
@@ -88,6 +95,15 @@ impl Edge {
             admitted.map_err(|exceeded| exceeded.error(tenant))?;
         }
         Ok(())
+    }
+
+    /// Returns the stored bytes of a tenant, if they are limited.
+    async fn stored_bytes(&self, tenant: &TenantId, quotas: &Quotas, ctx: &RequestContext) -> Result<u64, Error> {
+        if quotas.stored_bytes.is_none() {
+            return Ok(0);
+        }
+        let usage = self.usage(ctx.started).await?.require()?;
+        Ok(usage.get(tenant.as_str()).map_or(0, |usage| usage.by_tier.local()))
     }
 
     /// Returns the usage of all tenants by name, if the engine measures it; at most some seconds old.
@@ -128,7 +144,7 @@ fn is_search(action: &str) -> bool {
 }
 
 /// Returns the number of events in a request; deletes are none.
-fn events_of(items: &[BulkItem]) -> u64 {
+pub(crate) fn events_of(items: &[BulkItem]) -> u64 {
     let is_event = |item: &&BulkItem| !matches!(item.operation, Operation::Delete);
     items.iter().filter(is_event).count() as u64
 }

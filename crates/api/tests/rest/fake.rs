@@ -619,6 +619,10 @@ impl Engine for Fake {
         Ok(Knowledge::Known(Vec::new()))
     }
 
+    async fn forget_source_positions(&self, _: &RequestContext, _: &str, _: &[String]) -> Result<Knowledge<u64>> {
+        Ok(Knowledge::Known(0))
+    }
+
     async fn tenant_usage(&self, _: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {
         let acme = TenantUsage {
             events: 1200,

@@ -104,6 +104,28 @@ async fn a_bulk_over_its_quota_is_refused_as_a_whole() {
 }
 
 #[tokio::test]
+async fn a_quota_is_checked_before_pipelines_run() {
+    let (node, control, anna) = with_tenant();
+    let one = Quotas {
+        ingest_events_per_second: Some(1),
+        ..Quotas::default()
+    };
+    limit(&control, one);
+    assert_eq!(bulk(&node, &anna).await.status(), 200);
+    // A pipeline that is looked for is one that would run.
+    let headers = [("authorization", &*anna), ("content-type", "application/x-ndjson")];
+    let refused = node
+        .send_with("POST", "/logs/_bulk?pipeline=missing", &headers, BULK)
+        .await;
+    assert_eq!(refused.status(), 429, "{}", refused.json());
+    let refused = ask(&node, &anna, "POST", "/logs/_doc?pipeline=missing", "{}").await;
+    assert_eq!(refused.status(), 429, "{}", refused.json());
+    limit(&control, Quotas::default());
+    let missing = ask(&node, &anna, "POST", "/logs/_doc?pipeline=missing", "{}").await;
+    assert_eq!(missing.status(), 400, "{}", missing.json());
+}
+
+#[tokio::test]
 async fn searches_are_refused_by_their_quota() {
     let (node, control, anna) = with_tenant();
     assert_eq!(ask(&node, &anna, "GET", "/_search", "").await.status(), 200);

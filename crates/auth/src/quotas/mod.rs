@@ -169,6 +169,22 @@ impl Meters {
         Ok(())
     }
 
+    /// Refuses a write of a tenant that has used its quotas up, before anything is done for it. It is counted by
+    /// [`Meters::admit_ingest`] once its events are known.
+    pub fn check_ingest(
+        &self,
+        tenant: &TenantId,
+        quotas: &Quotas,
+        stored_bytes: u64,
+        now: Instant,
+    ) -> Result<(), Exceeded> {
+        let mut tenants = self.tenants.lock();
+        let meter = tenants.entry(tenant.clone()).or_insert_with(Meter::new);
+        let checked = meter.check_ingest(quotas, stored_bytes, now);
+        meter.refused += u64::from(checked.is_err());
+        checked
+    }
+
     /// Admits a search, or refuses it.
     pub fn admit_search(&self, tenant: &TenantId, quotas: &Quotas) -> Result<SearchPermit, Exceeded> {
         let mut tenants = self.tenants.lock();

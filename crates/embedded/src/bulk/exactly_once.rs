@@ -208,6 +208,7 @@ impl Attempt {
             first_offset: origin.first_offset,
             last_offset: origin.last_offset,
             totals_before: (totals.indexed, totals.filtered, totals.dead_lettered),
+            note: origin.note.as_deref().map(str::to_owned),
             ..Intent::default()
         };
         let Some(before) = last.intent else {

@@ -420,6 +420,17 @@ impl Engine for Embedded {
         self.services.positions.of_source(source).map(Knowledge::Known)
     }
 
+    async fn forget_source_positions(
+        &self,
+        ctx: &RequestContext,
+        source: &str,
+        partitions: &[String],
+    ) -> Result<Knowledge<u64>> {
+        ctx.check()?;
+        self.services.node.check_open()?;
+        self.services.positions.forget(source, partitions).map(Knowledge::Known)
+    }
+
     async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {
         let services = Arc::clone(&self.services);
         let usage = run_on(&self.services.pools.get, ctx, move || services.tenant_usage());

@@ -37,6 +37,12 @@ pub(crate) struct Intent {
     /// Totals of the bulks before: indexed, filtered, dead-lettered.
     #[serde(rename = "t")]
     pub(crate) totals_before: (u64, u64, u64),
+    /// See [`Origin::note`](firn_engine::origin::Origin::note).
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+    /// The partition is forgotten: records before this one do not count.
+    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_forgotten: bool,
 }
 
 /// Shard of an intent.
@@ -81,6 +87,7 @@ impl Intent {
             last_offset: complete_to,
             complete_to: Some(complete_to),
             totals_before: (totals.indexed, totals.filtered, totals.dead_lettered),
+            note: self.note.clone(),
             ..Self::default()
         }
     }

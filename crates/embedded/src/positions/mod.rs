@@ -36,6 +36,9 @@ const PARTITIONS_MAX: usize = 1_000_000;
 /// Stands between source and partition in the keys of marks.
 const MARK_SEPARATOR: char = '\u{1f}';
 
+/// Starts what is added to the name of a partition for its dead letters and alerts.
+const MARK: char = '#';
+
 type Key = (String, String);
 
 /// Last bulk of a partition.
@@ -128,6 +131,10 @@ impl SourcePositions {
             syncer,
             &mut |record| {
                 let intent = Intent::from_bytes(record.payload)?;
+                if intent.is_forgotten {
+                    partitions.remove(&key_of(&intent));
+                    return Ok(());
+                }
                 let partition: &Arc<Partition> = partitions.entry(key_of(&intent)).or_default();
                 *partition.last.lock() = LastBulk {
                     totals: intent.totals_before(),
@@ -217,9 +224,56 @@ impl SourcePositions {
                     .map_or(intent.first_offset, |last| last.saturating_add(1)),
                 complete_offset: last.complete_to,
                 totals: last.totals,
+                note: intent.note.as_deref().map(Into::into),
             })
         };
         Ok(of_source.filter_map(position).collect())
+    }
+
+    /// Forgets partitions of a source, and those of their dead letters and alerts. Returns how many were forgotten; one that is being
+    /// written stays. After a crash a partition may be there again.
+    pub(crate) fn forget(&self, source: &str, names: &[String]) -> Result<u64> {
+        let log = self.log()?;
+        let mut forgotten = 0;
+        for name in names {
+            // Under the lock, so that neither a bulk nor a log that is written anew takes the partition up meanwhile.
+            let mut partitions = self.partitions.by_key.lock();
+            let own = std::iter::once(name.clone());
+            let marked = partitions
+                .range((source.to_owned(), format!("{name}{MARK}"))..)
+                .map(|((of, partition), _)| (of, partition))
+                .take_while(|(of, partition)| *of == source && partition.strip_prefix(name).is_some_and(is_marked))
+                .map(|(_, partition)| partition.clone());
+            let keys: Vec<Key> = own
+                .chain(marked)
+                .map(|partition| (source.to_owned(), partition))
+                .collect();
+            let is_busy = |key: &Key| {
+                partitions
+                    .get(key)
+                    .is_some_and(|partition| Arc::strong_count(partition) > 1)
+            };
+            if keys.iter().any(is_busy) {
+                continue;
+            }
+            for key in keys {
+                if !partitions.contains_key(&key) {
+                    continue;
+                }
+                let (source, partition) = key.clone();
+                let record = Intent {
+                    source,
+                    partition,
+                    is_forgotten: true,
+                    ..Intent::default()
+                };
+                log.append(&[&record.to_bytes()?])?;
+                self.records.fetch_add(1, Ordering::Relaxed);
+                partitions.remove(&key);
+                forgotten += u64::from(key.1 == *name);
+            }
+        }
+        Ok(forgotten)
     }
 
     /// Writes the log anew if it is too large: the last record of each partition. Waits for the disk.
@@ -322,6 +376,10 @@ impl Turn {
         last.is_stored = true;
         last.totals = totals;
     }
+}
+
+fn is_marked(rest: &str) -> bool {
+    rest.starts_with(MARK)
 }
 
 fn key_of(intent: &Intent) -> Key {

@@ -34,6 +34,7 @@ fn origin(partition: &str, first: u64, last: u64) -> Origin {
         dead_letters: 0,
         filtered: 0,
         more_follows: false,
+        note: None,
     }
 }
 
@@ -120,6 +121,58 @@ fn marks_of_the_bulk_before_are_needed_until_the_next_intent_is_durable() {
     assert!(log.needs("a", 0) && log.needs("a", 1));
     turn.recorded();
     assert!(!log.needs("a", 0) && log.needs("a", 1));
+}
+
+#[test]
+fn a_forgotten_partition_is_gone_with_its_letters_and_stays_away() {
+    let disk = disk();
+    let log = open(&disk);
+    for partition in ["a", "a#rejected-0", "a#alerts", "ab", "b"] {
+        let turn = log.turn(partition);
+        let noted = Intent {
+            note: Some("read to 10".into()),
+            ..intent(partition, 0, 9, 0)
+        };
+        log.record(&turn, noted);
+        turn.recorded();
+        turn.complete(Some(9), TOTALS);
+    }
+    let names = |log: &Log| -> Vec<String> {
+        let positions = log.positions.of_source("s").unwrap();
+        assert!(positions.iter().all(|at| at.note.as_deref() == Some("read to 10")));
+        positions.into_iter().map(|at| at.partition).collect()
+    };
+    let busy = log.turn("b");
+    let forget = |log: &Log, source: &str| {
+        let wanted = ["a", "b", "unknown"].map(str::to_owned);
+        log.positions.forget(source, &wanted).unwrap()
+    };
+    assert_eq!(forget(&log, "other"), 0);
+    assert_eq!(forget(&log, "s"), 1, "a partition that is being written stays");
+    drop(busy);
+    assert_eq!(names(&log), ["ab", "b"]);
+    assert!(!log.needs("a", 0) && log.needs("b", 0));
+    log.positions.close(Error::internal("closed"));
+    let after = disk.crash(3);
+    drop(log);
+    let log = open(&after);
+    assert_eq!(names(&log), ["ab", "b"]);
+    // What is read again after all starts anew.
+    log.record(
+        &log.turn("a"),
+        Intent {
+            note: Some("read to 10".into()),
+            ..intent("a", 3, 4, 0)
+        },
+    );
+    log.positions.rewrite(log.positions.log().unwrap()).unwrap();
+    log.positions.close(Error::internal("closed"));
+    let log = open(&after);
+    assert_eq!(names(&log), ["a", "ab", "b"]);
+    assert_eq!(forget(&log, "s"), 2);
+    log.positions.rewrite(log.positions.log().unwrap()).unwrap();
+    log.positions.close(Error::internal("closed"));
+    assert_eq!(names(&open(&after)), ["ab"]);
 }
 
 #[test]

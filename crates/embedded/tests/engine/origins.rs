@@ -42,6 +42,7 @@ fn send_to(node: &Node, name: &str, partition: &str, first: u64, last: u64) -> R
             dead_letters: 0,
             filtered: 0,
             more_follows: false,
+            note: None,
         }),
     };
     Ok(node.run(node.engine.bulk(&ctx(), request))?.items)
@@ -240,6 +241,7 @@ fn bulks_that_break_the_rules_are_refused() {
         dead_letters: 0,
         filtered: 0,
         more_follows: false,
+        note: None,
     };
     let events = |count: u64| (0..count).map(|n| add("events", json!({"n": n}))).collect();
     for (items, origin, words) in [

@@ -69,6 +69,7 @@ impl Source for Numbers {
                 first_offset: next,
                 last_offset: last,
                 retries: true,
+                note: None,
                 done: Some(done),
             };
             self.sent.fetch_add(last + 1 - next, Ordering::Relaxed);
@@ -250,6 +251,7 @@ impl Source for TooLarge {
                 first_offset: first,
                 last_offset: last,
                 retries: true,
+                note: None,
                 done: Some(done),
             };
             output.send(batch).await?;

@@ -183,6 +183,7 @@ impl World {
             first_offset: first,
             last_offset: first + count - 1,
             retries: true,
+            note: None,
             done: Some(done),
         };
         self.batches.send(batch).await.unwrap();

@@ -372,6 +372,7 @@ pub(super) async fn a_bulk_with_an_origin_is_stored_once(subject: &Subject) -> V
                 dead_letters: 0,
                 filtered: 0,
                 more_follows: false,
+                note: None,
             }),
         };
         for item in subject.engine().bulk(&operator(), request).await?.items {

@@ -36,7 +36,10 @@ pub(super) async fn check(subject: &Subject, capability: Capability) -> Verdict 
             is_unknown(engine.fields_in_use(&ctx, request).await, capability)
         }
         Capability::UnusedIndices => is_unknown(engine.drop_unused_of(&ctx, tenant()?).await, capability),
-        Capability::SourcePositions => is_unknown(engine.source_positions(&ctx, "source").await, capability),
+        Capability::SourcePositions => {
+            is_unknown(engine.source_positions(&ctx, "source").await, capability)?;
+            is_unknown(engine.forget_source_positions(&ctx, "source", &[]).await, capability)
+        }
         Capability::Checkpoints => is_unknown(engine.checkpoints(&ctx, all()).await, capability),
         Capability::TenantUsage => is_unknown(engine.tenant_usage(&ctx).await, capability),
         Capability::Recoveries => is_unknown(engine.recoveries(&ctx, all()).await, capability),

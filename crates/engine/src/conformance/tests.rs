@@ -239,6 +239,10 @@ impl Engine for Refusing {
         self.unknown(Capability::SourcePositions)
     }
 
+    async fn forget_source_positions(&self, _: &RequestContext, _: &str, _: &[String]) -> Result<Knowledge<u64>> {
+        self.unknown(Capability::SourcePositions)
+    }
+
     async fn tenant_usage(&self, _: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {
         self.unknown(Capability::TenantUsage)
     }

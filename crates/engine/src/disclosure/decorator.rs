@@ -28,7 +28,7 @@ use crate::recovery::ShardRecovery;
 use crate::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use crate::tiers::{ShardMove, Tiers};
-use crate::{Engine, RequestContext, Result, TenantUsage};
+use crate::{Engine, Error, ErrorKind, RequestContext, Result, TenantUsage};
 
 /// Engine whose answers and errors say no more than the caller of the request may see.
 ///
@@ -244,6 +244,20 @@ impl Engine for Disclosed {
     async fn source_positions(&self, ctx: &RequestContext, source: &str) -> Result<Knowledge<Vec<SourcePosition>>> {
         let positions = self.engine.source_positions(ctx, source).await.disclosed(ctx)?;
         Ok(positions.map(|positions| rules::disclose_positions(&ctx.scope, positions)))
+    }
+
+    async fn forget_source_positions(
+        &self,
+        ctx: &RequestContext,
+        source: &str,
+        partitions: &[String],
+    ) -> Result<Knowledge<u64>> {
+        if ctx.scope.tenant_id().is_some() {
+            let reason = "only operators may remove the positions of sources";
+            return Err(Error::new(ErrorKind::Forbidden, reason));
+        }
+        let forgotten = self.engine.forget_source_positions(ctx, source, partitions).await;
+        forgotten.disclosed(ctx)
     }
 
     async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {

@@ -13,6 +13,8 @@ use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::{IndexTarget, SearchRequest};
 use serde_json::{Value, json};
 
+use crate::sources::Resume;
+
 /// Records of windows that are read at a time.
 const PAGE: usize = 100;
 
@@ -30,6 +32,24 @@ pub trait Destination: Send + Sync {
     /// Returns the offset from which a partition of a source must be read again; `None`: nothing of it was ever stored. From now
     /// on this worker writes the partition: others that still do get [`ErrorKind::Conflict`].
     async fn resume_offset(&self, source: &str, partition: &str) -> Result<Option<u64>>;
+
+    /// The same with the note of the last bulk of the partition.
+    async fn resume(&self, source: &str, partition: &str) -> Result<Option<Resume>> {
+        let Some(offset) = self.resume_offset(source, partition).await? else {
+            return Ok(None);
+        };
+        let positions = self.source_positions(source).await?;
+        let found = positions.into_iter().find(|position| position.partition == partition);
+        let note = found.and_then(|position| position.note);
+        Ok(Some(Resume { offset, note }))
+    }
+
+    /// Removes the positions of partitions that will never be read again; those that are being written stay. A destination that cannot
+    /// does nothing.
+    async fn forget(&self, source: &str, partitions: &[String]) -> Result<()> {
+        let _ = (source, partitions);
+        Ok(())
+    }
 
     /// Says that the bulk through `last_offset`, the last one of its partition, has its dead letters stored, too: the partition
     /// need not be read from its start again.
@@ -75,6 +95,23 @@ impl Destination for EngineDestination {
         let positions = self.source_positions(source).await?;
         let found = positions.into_iter().find(|position| position.partition == partition);
         Ok(found.map(|position| position.resume_offset))
+    }
+
+    async fn resume(&self, source: &str, partition: &str) -> Result<Option<Resume>> {
+        let positions = self.source_positions(source).await?;
+        let found = positions.into_iter().find(|position| position.partition == partition);
+        Ok(found.map(|position| Resume {
+            offset: position.resume_offset,
+            note: position.note,
+        }))
+    }
+
+    async fn forget(&self, source: &str, partitions: &[String]) -> Result<()> {
+        let ctx = RequestContext::new();
+        match self.engine.forget_source_positions(&ctx, source, partitions).await? {
+            Knowledge::Known(_) => Ok(()),
+            Knowledge::Unknown(capability) => Err(capability.missing()),
+        }
     }
 
     /// The engine reads from the start of the last bulk in any case.

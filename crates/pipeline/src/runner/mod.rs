@@ -23,6 +23,7 @@ mod rule_sets;
 mod start;
 mod status;
 mod steps;
+mod submission;
 #[cfg(test)]
 mod window_rule_cost;
 mod windows;
@@ -42,22 +43,21 @@ use firn_model::{Error, ErrorKind, Result};
 use firn_scheduler::Pool;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use self::counters::Counters;
 use self::detection::RunnerRules;
 use self::start::{WAITS, start_with_queries, tables_of};
 use self::steps::Steps;
+use self::submission::Bodies;
 use self::write::Writer;
 use crate::aggregation::AggregateDefinition;
 use crate::definition::{Definition, SourceDefinition};
 use crate::mapping::Pack;
 use crate::parsed_rules::ParsedRules;
 use crate::rule_budget::RuleBudgets;
-use crate::sources::{
-    BATCH_EVENTS_MAX, Batch, BatchOutcome, Clock, Positions, SendRefused, SourceCounters, SourceEvent, SourceOutput,
-};
+use crate::sources::{Clock, Positions, Resume, SendRefused, SourceCounters, SourceEvent, SourceOutput};
 
 pub use connectors::{Connectors, OpenSource};
 pub use coverage_ledger::{CoverageRecord, INDEX as COVERAGE_INDEX, PAUSES};
@@ -114,6 +114,7 @@ pub struct Runner {
     /// Notified when alerts were stored that channels are to deliver.
     alerts_stored: Arc<Notify>,
     rule_runs: Arc<Mutex<HashSet<String>>>,
+    bodies: Bodies,
     /// Held while pipelines are started and stopped.
     applying: tokio::sync::Mutex<()>,
 }
@@ -174,6 +175,18 @@ impl Positions for SourcePositions {
     async fn resume_offset(&self, partition: &str) -> Result<Option<u64>> {
         self.destination.resume_offset(&self.source, partition).await
     }
+
+    async fn resume(&self, partition: &str) -> Result<Option<Resume>> {
+        self.destination.resume(&self.source, partition).await
+    }
+
+    async fn all(&self) -> Result<Vec<SourcePosition>> {
+        positions(&*self.destination, &self.source).await
+    }
+
+    async fn forget(&self, partitions: &[String]) -> Result<()> {
+        self.destination.forget(&self.source, partitions).await
+    }
 }
 
 async fn positions(destination: &dyn Destination, source: &str) -> Result<Vec<SourcePosition>> {
@@ -215,6 +228,7 @@ impl Runner {
             parsed_rules: Arc::default(),
             alerts_stored: Arc::default(),
             rule_runs: Arc::default(),
+            bodies: Bodies::default(),
             applying: tokio::sync::Mutex::default(),
         })
     }
@@ -407,6 +421,7 @@ impl Runner {
                     error: counters.error(),
                     events: counters.events(),
                     source: running.source_counters.values(),
+                    source_last_error: running.source_counters.last_error(),
                     map_nanos: counters.map_nanos.load(Ordering::Relaxed),
                     write_nanos: counters.write_nanos.load(Ordering::Relaxed),
                     retries: counters.retries.load(Ordering::Relaxed),
@@ -437,53 +452,6 @@ impl Runner {
         definitions
             .filter(|(_, definition)| definition.source == *wanted)
             .collect()
-    }
-
-    /// Hands events to a pipeline whose source takes them by requests, and waits until they are stored.
-    ///
-    /// # Errors
-    /// [`firn_model::ErrorKind::ResourceNotFound`]: no such pipeline. [`firn_model::ErrorKind::IllegalArgument`]: its source is
-    /// another one. [`firn_model::ErrorKind::Rejected`]: it has as many events waiting as it may have; nothing was taken. Other
-    /// errors are those of the write: the events may be stored in part.
-    pub async fn submit(&self, id: &str, events: Vec<impl Into<PushedEvent>>) -> Result<BatchOutcome> {
-        let output = self.output(id)?;
-        let events: Vec<PushedEvent> = events.into_iter().map(Into::into).collect();
-        let now_ns = output.now_ns();
-        let mut waiting = Vec::new();
-        for part in events.chunks(BATCH_EVENTS_MAX) {
-            let (done, outcome) = oneshot::channel();
-            let event = |event: &PushedEvent| SourceEvent {
-                bytes: event.bytes.clone(),
-                offset: 0,
-                received_ns: event.time_ns.unwrap_or(now_ns),
-                context: event.context.clone(),
-                stored_at: None,
-            };
-            let batch = Batch {
-                partition: None,
-                events: part.iter().map(event).collect(),
-                first_offset: 0,
-                last_offset: 0,
-                retries: false,
-                done: Some(done),
-            };
-            if waiting.is_empty() {
-                output.try_send(batch).map_err(|refused| refusal(id, &refused))?;
-            } else {
-                output.send(batch).await?;
-            }
-            waiting.push(outcome);
-        }
-        let mut sum = BatchOutcome::default();
-        for outcome in waiting {
-            let stopped = |_| Error::new(ErrorKind::Unavailable, format!("pipeline [{id}] stops"));
-            let outcome = outcome.await.map_err(stopped)??;
-            sum.read += outcome.read;
-            sum.indexed += outcome.indexed;
-            sum.filtered += outcome.filtered;
-            sum.dead_lettered += outcome.dead_lettered;
-        }
-        Ok(sum)
     }
 
     /// Replays dead letters of a pipeline: each record goes through its steps again, and a letter whose event is stored then is

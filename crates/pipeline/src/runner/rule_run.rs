@@ -186,6 +186,7 @@ impl RuleRun {
             last_offset: events.len() as u64,
             events: events.clone(),
             retries: false,
+            note: None,
             done: None,
         };
         let steps = Arc::clone(&self.writer.steps);

@@ -22,6 +22,8 @@ pub struct PipelineStatus {
     pub events: EventCounts,
     /// Counters that only the source knows.
     pub source: BTreeMap<&'static str, u64>,
+    /// Why a part of the source (a file) cannot be read now, while the others are.
+    pub source_last_error: Option<String>,
     /// Processor time of parsing and mapping, nanoseconds.
     pub map_nanos: u64,
     /// Time of writes from the request to the answer, nanoseconds.

@@ -458,6 +458,7 @@ impl WindowService {
                 dead_letters: 0,
                 filtered: 0,
                 more_follows: false,
+                note: None,
             };
             let items = drafts.iter().map(|draft| {
                 let document = draft.document.to_string().into_bytes();

@@ -380,6 +380,7 @@ impl Writer {
                 first_offset,
                 last_offset,
                 retries: batch.retries,
+                note: None,
                 done: None,
             };
             self.write_some_alerts(&of_part, part).await?;
@@ -501,6 +502,7 @@ impl Writer {
             dead_letters,
             filtered,
             more_follows: follow.more_follows,
+            note: batch.note.clone().filter(|_| follow.mark.is_empty()),
         });
         // Places of the items to write. With an origin a bulk is always sent as a whole.
         let mut open: Vec<usize> = (0..entries.len()).collect();
@@ -590,6 +592,7 @@ fn part_of(batch: &Batch, place: &Range<usize>) -> Batch {
         },
         last_offset: next.map_or(batch.last_offset, |next| next - 1),
         retries: batch.retries,
+        note: batch.note.clone(),
         done: None,
     }
 }

@@ -8,7 +8,7 @@ use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use super::{Batch, Clock, Positions};
+use super::{Batch, Clock, Positions, Resume};
 
 /// Batches that wait between a source and its pipeline.
 const BATCHES_WAITING_MAX: usize = 64;
@@ -19,12 +19,24 @@ const BATCH_BYTES_MIN: usize = 4 << 10;
 #[derive(Debug, Default)]
 pub struct SourceCounters {
     by_name: Mutex<BTreeMap<&'static str, Arc<AtomicU64>>>,
+    /// Why a part of the source (a file) cannot be read now.
+    last_error: Mutex<Option<String>>,
 }
 
 impl SourceCounters {
     /// Returns a counter, created at its first use.
     pub fn counter(&self, name: &'static str) -> Arc<AtomicU64> {
         Arc::clone(self.by_name.lock().entry(name).or_default())
+    }
+
+    /// Says why a part of the source cannot be read now, while the others are; `None`: all are.
+    pub fn set_last_error(&self, error: Option<String>) {
+        *self.last_error.lock() = error;
+    }
+
+    /// Returns why a part of the source cannot be read now.
+    pub fn last_error(&self) -> Option<String> {
+        self.last_error.lock().clone()
     }
 
     /// Returns all values by name.
@@ -137,6 +149,18 @@ impl SourceOutput {
         let offset = self.positions.resume_offset(partition).await?;
         self.looked_up.lock().insert(partition.to_owned());
         Ok(offset)
+    }
+
+    /// The same with the note of the last batch of the partition.
+    pub async fn resume(&self, partition: &str) -> Result<Option<Resume>> {
+        let resume = self.positions.resume(partition).await?;
+        self.looked_up.lock().insert(partition.to_owned());
+        Ok(resume)
+    }
+
+    /// Returns the record of what of the source is stored.
+    pub fn positions(&self) -> &Arc<dyn Positions> {
+        &self.positions
     }
 
     fn received(&self, batch: Batch, permit: OwnedSemaphorePermit) -> Received {

@@ -395,6 +395,7 @@ async fn send(output: &SourceOutput, partition: &str, events: Vec<SourceEvent>, 
         first_offset: covered.0,
         last_offset: covered.1,
         retries: true,
+        note: None,
         done: Some(done),
     };
     output.send(batch).await?;

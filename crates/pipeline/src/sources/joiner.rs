@@ -38,6 +38,7 @@ pub(super) async fn join(mut groups: mpsc::Receiver<Vec<SourceEvent>>, output: S
             first_offset: 0,
             last_offset: 0,
             retries: true,
+            note: None,
             done: None,
         };
         if output.send(batch).await.is_err() {

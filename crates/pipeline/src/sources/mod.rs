@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use firn_engine::origin::SourcePosition;
 use firn_model::{Error, Result};
 use tokio::sync::oneshot;
 
@@ -68,6 +69,8 @@ pub struct Batch {
     /// Whether a failure that may pass (a full disk, a full queue) is tried again until it has passed. Otherwise the failure
     /// is reported, and the sender of the events decides.
     pub retries: bool,
+    /// Stored with the position, and returned by [`Positions::resume`].
+    pub note: Option<Arc<str>>,
     /// Receives the outcome once every event is stored as durably as its index demands, or is in the dead letters.
     pub done: Option<oneshot::Sender<Result<BatchOutcome>>>,
 }
@@ -90,6 +93,33 @@ pub struct BatchOutcome {
 pub trait Positions: Send + Sync {
     /// Returns the offset from which a partition must be read again; `None`: nothing of it was ever stored.
     async fn resume_offset(&self, partition: &str) -> Result<Option<u64>>;
+
+    /// The same with the note of the last batch of the partition.
+    async fn resume(&self, partition: &str) -> Result<Option<Resume>> {
+        let offset = self.resume_offset(partition).await?;
+        Ok(offset.map(|offset| Resume { offset, note: None }))
+    }
+
+    /// Returns the positions of all partitions, sorted by partition.
+    async fn all(&self) -> Result<Vec<SourcePosition>> {
+        Ok(Vec::new())
+    }
+
+    /// Removes the positions of partitions that will never be read again; those that are being written stay. Does nothing where
+    /// positions cannot be removed.
+    async fn forget(&self, partitions: &[String]) -> Result<()> {
+        let _ = partitions;
+        Ok(())
+    }
+}
+
+/// Where a partition must be read again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resume {
+    /// The offset.
+    pub offset: u64,
+    /// Note of the last batch, whose end may lie behind the offset.
+    pub note: Option<Arc<str>>,
 }
 
 /// A source of events. It runs until its output is stopped.
@@ -111,8 +141,8 @@ pub fn open(definition: &SourceDefinition) -> Result<Box<dyn Source>> {
         SourceDefinition::Http {} | SourceDefinition::SplunkHec {} | SourceDefinition::Otlp {} => {
             Err(Error::internal("a source whose events are handed over has no task"))
         }
-        SourceDefinition::Syslog { udp, tcp, tls } => syslog::open(*udp, *tcp, tls.as_ref()),
-        SourceDefinition::File { paths } => files::open(paths),
+        SourceDefinition::Syslog(definition) => syslog::open(definition),
+        SourceDefinition::File(definition) => files::open(definition),
         SourceDefinition::Kafka(_) => Err(Error::illegal_argument("this program has no [kafka] source")),
         SourceDefinition::Index(_) => Err(Error::illegal_argument(
             "a source of type [index] needs the engine of `firn serve`; a worker has none",

@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use firn_engine::origin::{SourcePosition, SourceTotals};
 use firn_model::Result;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::{BatchOutcome, Positions, Received, Source, SourceCounters, SourceOutput, channel};
+use super::{BatchOutcome, Positions, Received, Resume, Source, SourceCounters, SourceOutput, channel};
 
 /// What was stored; shared by the runs of a source.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     by_place: Mutex<BTreeMap<(String, u64), Bytes>>,
-    resume: Mutex<HashMap<String, u64>>,
+    resume: Mutex<HashMap<String, Resume>>,
     /// Records of batches without a partition.
     live: Mutex<Vec<Bytes>>,
 }
@@ -25,7 +26,29 @@ pub(super) struct Stored {
 #[async_trait]
 impl Positions for Stored {
     async fn resume_offset(&self, partition: &str) -> Result<Option<u64>> {
-        Ok(self.resume.lock().get(partition).copied())
+        Ok(self.resume.lock().get(partition).map(|resume| resume.offset))
+    }
+
+    async fn resume(&self, partition: &str) -> Result<Option<Resume>> {
+        Ok(self.resume.lock().get(partition).cloned())
+    }
+
+    async fn all(&self) -> Result<Vec<SourcePosition>> {
+        let position = |(partition, resume): (&String, &Resume)| SourcePosition {
+            partition: partition.clone(),
+            resume_offset: resume.offset,
+            complete_offset: None,
+            totals: SourceTotals::default(),
+            note: resume.note.clone(),
+        };
+        Ok(self.resume.lock().iter().map(position).collect())
+    }
+
+    async fn forget(&self, partitions: &[String]) -> Result<()> {
+        self.resume
+            .lock()
+            .retain(|partition, _| !partitions.contains(partition));
+        Ok(())
     }
 }
 
@@ -51,7 +74,11 @@ impl Stored {
                         "an offset has two events"
                     );
                 }
-                self.resume.lock().insert(partition, batch.last_offset + 1);
+                let resume = Resume {
+                    offset: batch.last_offset + 1,
+                    note: batch.note,
+                };
+                self.resume.lock().insert(partition, resume);
             }
         }
         let outcome = BatchOutcome {
@@ -62,6 +89,31 @@ impl Stored {
         if let Some(done) = batch.done {
             let _ = done.send(Ok(outcome));
         }
+    }
+
+    /// Whether a record ends with these bytes.
+    pub(super) fn has_end(&self, end: &str) -> bool {
+        let ends = |record: &Bytes| record.ends_with(end.as_bytes());
+        self.live.lock().iter().any(ends) || self.by_place.lock().values().any(ends)
+    }
+
+    /// Makes the source read its last batch of each partition again, as an engine that was killed does.
+    pub(super) fn resume_earlier(&self, offset: u64) {
+        for resume in self.resume.lock().values_mut() {
+            resume.offset = resume.offset.min(offset);
+        }
+    }
+
+    /// Sets a position as older versions stored it, without a note.
+    pub(super) fn set_position(&self, partition: String, offset: u64) {
+        self.resume.lock().insert(partition, Resume { offset, note: None });
+    }
+
+    /// Returns the partitions that have positions, sorted.
+    pub(super) fn partitions(&self) -> Vec<String> {
+        let mut partitions: Vec<String> = self.resume.lock().keys().cloned().collect();
+        partitions.sort_unstable();
+        partitions
     }
 
     /// Returns the stored records, sorted.

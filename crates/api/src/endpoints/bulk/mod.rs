@@ -15,6 +15,7 @@ use crate::endpoints::call::Call;
 use crate::endpoints::document_params::{refresh_param, source_param, wait_for_active_shards};
 use crate::endpoints::ingest;
 use crate::state::edge::Edge;
+use crate::state::quotas::events_of;
 use crate::wire::blocking;
 use crate::wire::error::ApiError;
 use crate::wire::reply::{Body, Reply};
@@ -70,6 +71,9 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     drop(body);
     let op_types_count = op_types.len();
     let mut settled = Settled::of_rejected(rejected);
+    if events_of(&request.items) > 0 {
+        edge.check_events(&call.ctx).await?;
+    }
     request.items = match ingest::run(&edge, &call, request.items, pipelines).await? {
         ingest::Outcomes::Unchanged(items) => items,
         ingest::Outcomes::Planned(plans) => settled.add(plans),

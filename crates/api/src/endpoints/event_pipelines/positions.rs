@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use firn_engine::document::{BulkRequest, BulkResponse};
-use firn_engine::origin::Origin;
+use firn_engine::origin::{Origin, SourcePosition};
 use firn_engine::{Error, Knowledge};
 use firn_pipeline::runner::partition_of_events;
 use serde::Deserialize;
@@ -33,17 +33,27 @@ struct OriginLine {
     dead_letters: u64,
     #[serde(default)]
     filtered: u64,
+    #[serde(default)]
+    note: Option<String>,
 }
 
 /// `GET /_firn/positions/{source}`: what of a source is stored, by partition.
 pub(crate) async fn positions(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     match edge.engine.source_positions(&call.ctx, call.capture("source")).await? {
         Knowledge::Known(positions) => {
-            let partitions: Vec<Value> = positions.iter().map(print_partition).collect();
+            let partitions: Vec<Value> = positions.iter().map(print_with_note).collect();
             Ok(Reply::ok(&json!({ "partitions": partitions })))
         }
         Knowledge::Unknown(capability) => Err(capability.missing().into()),
     }
+}
+
+fn print_with_note(at: &SourcePosition) -> Value {
+    let mut printed = print_partition(at);
+    if let Some(note) = &at.note {
+        printed["note"] = json!(note);
+    }
+    printed
 }
 
 /// Body of a claim.
@@ -129,6 +139,11 @@ fn read_origin(source: &str, line: &[u8]) -> Result<(String, Origin), Error> {
     let is_inside = line.offsets.first().is_none_or(|first| bounds.contains(first))
         && line.offsets.last().is_none_or(|last| bounds.contains(last));
     check_names(&line.worker, &line.partition)?;
+    if line.note.as_ref().is_some_and(|note| note.len() > NAME_BYTES_MAX) {
+        return Err(Error::illegal_argument(format!(
+            "[note] must have at most {NAME_BYTES_MAX} bytes"
+        )));
+    }
     if !is_ascending || !is_inside || bounds.is_empty() {
         return Err(Error::illegal_argument(
             "[offsets] must ascend from [first_offset] to [last_offset]",
@@ -143,6 +158,7 @@ fn read_origin(source: &str, line: &[u8]) -> Result<(String, Origin), Error> {
         dead_letters: line.dead_letters,
         filtered: line.filtered,
         more_follows: false,
+        note: line.note.map(Into::into),
     };
     Ok((line.worker, origin))
 }

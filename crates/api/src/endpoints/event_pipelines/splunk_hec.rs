@@ -143,6 +143,9 @@ async fn store(
     if pipelines.is_empty() {
         return Ok(refusal(StatusCode::BAD_REQUEST, 7, "Incorrect index", None).reply());
     }
+    if let Err(error) = edge.check_events(&call.ctx).await {
+        return Ok(of_error(&error).reply());
+    }
     let by_pipeline = match read(&pipelines) {
         Ok(by_pipeline) if by_pipeline.is_empty() => {
             return Ok(refusal(StatusCode::BAD_REQUEST, 5, "No data", None).reply());
@@ -155,10 +158,9 @@ async fn store(
     if let Err(error) = admitted {
         return Ok(of_error(&error).reply());
     }
-    for (id, events) in by_pipeline {
-        if let Err(error) = runner.submit(&id, events).await {
-            return Ok(of_error(&error).reply());
-        }
+    // As one body: a shipper that is refused sends it again as a whole.
+    if let Err(error) = runner.submit_all(by_pipeline.into_iter().collect()).await {
+        return Ok(of_error(&error).reply());
     }
     Ok(Reply::ok(&json!({"text": "Success", "code": 0})))
 }

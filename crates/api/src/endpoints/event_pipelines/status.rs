@@ -55,7 +55,7 @@ fn print(status: &PipelineStatus) -> Value {
             "refused": events.refused,
             "in_flight": events.in_flight,
         },
-        "source": status.source,
+        "source": print_source(status),
         "steps": {
             "map_time_in_millis": status.map_nanos / NANOS_PER_MS,
             "write_time_in_millis": status.write_nanos / NANOS_PER_MS,
@@ -66,6 +66,18 @@ fn print(status: &PipelineStatus) -> Value {
         "tables": tables,
         "partitions": partitions,
     })
+}
+
+/// Prints the counters of the source, and its last error.
+fn print_source(status: &PipelineStatus) -> Value {
+    let counters = status.source.iter();
+    let mut source: Map<String, Value> = counters
+        .map(|(name, count)| ((*name).to_owned(), json!(count)))
+        .collect();
+    if let Some(error) = &status.source_last_error {
+        source.insert("last_error".to_owned(), error.as_str().into());
+    }
+    source.into()
 }
 
 fn print_windows(windows: &WindowStatus) -> Value {

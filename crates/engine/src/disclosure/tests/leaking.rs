@@ -262,7 +262,12 @@ impl Engine for Leaking {
             resume_offset: SECRET_COUNT,
             complete_offset: None,
             totals: SourceTotals::default(),
+            note: None,
         }])
+    }
+
+    async fn forget_source_positions(&self, _: &RequestContext, _: &str, _: &[String]) -> Result<Knowledge<u64>> {
+        self.known(SECRET_COUNT)
     }
 
     async fn tenant_usage(&self, _: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {

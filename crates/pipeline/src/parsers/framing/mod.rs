@@ -14,6 +14,11 @@ mod tests;
 /// Bytes of one frame at most by default: far above what devices send, low enough for thousands of connections.
 pub const FRAME_BYTES_MAX: usize = 1 << 20;
 
+/// Memory that stays with a connection between two frames.
+const KEPT_BYTES: usize = 4 << 10;
+/// A frame without an end grows by this fraction at least.
+const GROWTH: usize = 8;
+
 /// Digits of an octet count at most.
 const COUNT_DIGITS_MAX: usize = 9;
 
@@ -127,6 +132,11 @@ impl Framer {
         }
     }
 
+    /// Memory that frames without an end take.
+    pub fn allocated_bytes(&self) -> usize {
+        self.partial.capacity()
+    }
+
     /// Bytes that wait for the rest of their frame. Never much above the limit of a frame.
     pub fn buffered_bytes(&self) -> usize {
         self.partial.len()
@@ -144,6 +154,10 @@ impl Framer {
                 .map_or(chunk.len(), |newline| newline + 1)
                 .min(room);
             let before = self.partial.len();
+            if self.partial.capacity() - before < taken {
+                // Thousands of connections must not take twice what they hold.
+                self.partial.reserve_exact(taken.max(before / GROWTH));
+            }
             self.partial.extend_from_slice(&chunk[..taken]);
             let mut partial = std::mem::take(&mut self.partial);
             match self.find(&partial, self.searched) {
@@ -153,7 +167,10 @@ impl Framer {
                     chunk = &chunk[next.saturating_sub(before)..];
                     self.searched = 0;
                     partial.clear();
-                    self.partial = partial;
+                    // The next frame is seldom as long.
+                    if partial.capacity() <= KEPT_BYTES {
+                        self.partial = partial;
+                    }
                 }
                 Found::Incomplete => {
                     self.searched = partial.len();

@@ -1,19 +1,20 @@
 //! Reader of one file, from a position on, in whole lines.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use flate2::read::MultiGzDecoder;
 use memchr::memchr;
 
-use super::super::SourceEvent;
+use super::super::{Resume, SourceEvent};
+use super::mark::Mark;
+use super::unpacked::{self, End, Unpacked};
 
 /// Bytes that one reading takes at most.
-const READ_BYTES: usize = 1 << 20;
+pub(super) const READ_BYTES: usize = 1 << 20;
 /// Lines that one reading takes at most.
 const LINES_MAX: usize = 2000;
 /// Longest line; a longer one is delivered in pieces of this length.
@@ -25,24 +26,35 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 /// Device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct FileId {
-    device: u64,
-    inode: u64,
+    pub(super) device: u64,
+    pub(super) inode: u64,
 }
 
 impl FileId {
     /// Returns the id and the stamp of a regular file; `None`: it is none, or it is gone.
-    pub(super) fn of(path: &Path) -> Option<(Self, Stamp)> {
-        let metadata = std::fs::metadata(path).ok()?;
+    pub(super) fn of(path: &Path) -> io::Result<Option<(Self, Stamp)>> {
+        let metadata = match std::fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
         let stamp = Stamp {
             length: metadata.len(),
-            changed: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         };
         let id = Self {
             device: metadata.dev(),
             inode: metadata.ino(),
         };
-        metadata.is_file().then_some((id, stamp))
+        Ok(metadata.is_file().then_some((id, stamp)))
     }
+}
+
+/// Length of a file and time of its last change, which no program can set: the same stamp means nothing new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) length: u64,
+    changed: (i64, i64),
 }
 
 /// Lines of one reading.
@@ -52,6 +64,8 @@ pub(super) struct Lines {
     pub(super) last_offset: u64,
     /// Offset and bytes of each line.
     pub(super) lines: Vec<(u64, Bytes)>,
+    /// See [`Batch::note`](super::super::Batch::note).
+    pub(super) note: String,
 }
 
 impl Lines {
@@ -67,36 +81,63 @@ impl Lines {
     }
 }
 
+/// Outcome of one reading.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    Lines(Lines),
+    /// There are no whole lines.
+    Nothing,
+    /// The file was written anew: it must be identified again.
+    Rewritten,
+}
+
+/// The first line, or as much of it as there was when the file was identified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct First {
+    length: usize,
+    checksum: u32,
+}
+
+impl First {
+    fn of(bytes: &[u8]) -> Self {
+        Self {
+            length: bytes.len(),
+            checksum: crc32c::crc32c(bytes),
+        }
+    }
+
+    fn is_of(&self, start: &[u8]) -> bool {
+        start.len() >= self.length && crc32c::crc32c(&start[..self.length]) == self.checksum
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Tail {
     id: FileId,
     path: PathBuf,
     file: Option<(File, Instant)>,
-    /// Checksum of the first line, or of the first bytes of a gzip file; `None`: there is no whole line yet.
-    first: Option<u32>,
+    /// `None`: the file is not identified, because its first line has no end yet.
+    first: Option<First>,
+    /// Checksum in the name of the partition: that of the first line when the partition was first read.
+    identity: u32,
     is_gzip: bool,
+    /// Checksum of the first bytes of a gzip file, which older versions had in the names of partitions.
+    packed: u32,
     generation: u32,
+    /// Partition and generation of the content before the file was written anew.
+    before: Option<(u32, u32)>,
     /// Where reading continues; `None`: the position is not known yet.
     offset: Option<u64>,
+    /// What was read before the position; `None`: nothing, or it is not known.
+    mark: Option<Mark>,
+    /// Where the file ends behind a last line without a line break, and since when.
+    partial: Option<(u64, Instant)>,
     unpacked: Option<Unpacked>,
-}
-
-/// Text of a gzip file that is being read.
-#[derive(Debug)]
-struct Unpacked {
-    decoder: Box<MultiGzDecoder<File>>,
-    /// Offset of `text`.
-    offset: u64,
-    /// Text that was unpacked and not taken.
-    text: Vec<u8>,
-}
-
-/// Length and time of change of a file: the same stamp means nothing new.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
-    length: u64,
-    changed: (i64, i64),
+    /// Where a gzip file ends in the middle of its data, and since when; without a time it was reported.
+    cut: Option<(u64, Option<Instant>)>,
+    /// Bytes of a gzip file that are not unpacked.
+    packed_rest: Option<u64>,
 }
 
 impl Tail {
@@ -106,16 +147,31 @@ impl Tail {
             path,
             file: None,
             first: None,
+            identity: 0,
             is_gzip: false,
+            packed: 0,
             generation: 0,
+            before: None,
             offset: None,
+            mark: None,
+            partial: None,
             unpacked: None,
+            cut: None,
+            packed_rest: None,
         }
     }
 
     /// Notes that the file was renamed.
     pub(super) fn moved_to(&mut self, path: PathBuf) {
         self.path = path;
+    }
+
+    pub(super) fn id(&self) -> FileId {
+        self.id
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn opened_at(&self) -> Option<Instant> {
@@ -126,31 +182,87 @@ impl Tail {
         self.file = None;
     }
 
+    /// Returns the partition without its generation; `None`: the file is not identified.
+    pub(super) fn partition_name(&self) -> Option<String> {
+        self.first.map(|_| self.name())
+    }
+
     /// Returns the partition in its current generation.
     pub(super) fn partition(&self) -> String {
         self.partition_of(self.generation)
     }
 
     pub(super) fn partition_of(&self, generation: u32) -> String {
-        let FileId { device, inode } = self.id;
-        format!("{device}:{inode}:{:08x}:{generation}", self.first.unwrap_or_default())
+        format!("{}:{generation}", self.name())
     }
 
-    /// Identifies the file if that is not done, and notices that it became shorter or another one.
-    pub(super) fn look(&mut self, is_gone: bool) {
-        let Ok(first) = self.first_of_file(is_gone) else {
-            return;
-        };
-        if first.is_some() && first != self.first {
-            // The content is another one.
-            self.first = first;
-            self.unpacked = None;
-            self.offset = None;
-        } else if self.first.is_some() && self.is_shorter() {
-            // The content was cut; what comes may have the same first line.
-            self.generation += 1;
-            self.offset = Some(0);
+    fn name(&self) -> String {
+        let FileId { device, inode } = self.id;
+        format!("{device}:{inode}:{:08x}", self.identity)
+    }
+
+    /// Returns the bytes of a file of `length` bytes that were not read.
+    pub(super) fn behind(&self, length: u64) -> u64 {
+        match (self.is_gzip, self.first.and(self.offset)) {
+            (_, None) => length,
+            (false, Some(offset)) => length.saturating_sub(offset),
+            (true, Some(_)) => {
+                let text = self.unpacked.as_ref().map_or(0, |unpacked| unpacked.text.len() as u64);
+                text + self.packed_rest.unwrap_or(length)
+            }
         }
+    }
+
+    /// Whether a last line without a line break is due, if the file has not grown since.
+    pub(super) fn is_partial_due(&self, after: Duration) -> bool {
+        let since = self.partial.map(|(_, since)| since);
+        let cut_since = self.cut.and_then(|(_, since)| since);
+        since.into_iter().chain(cut_since).any(|since| since.elapsed() >= after)
+    }
+
+    /// Identifies the file if that is not done, and notices that it became shorter or another one. `after`: time until a last line
+    /// without a line break is whole.
+    pub(super) fn look(&mut self, after: Duration) -> io::Result<()> {
+        let start = self.bytes_at(0, FIRST_BYTES)?;
+        let is_gzip = start.starts_with(GZIP);
+        let packed = crc32c::crc32c(&start);
+        let (start, is_end) = match is_gzip {
+            true => unpacked::start(self.open()?, FIRST_BYTES)?,
+            false => (start, false),
+        };
+        if let Some(first) = self.first {
+            let is_same = is_gzip == self.is_gzip && first.is_of(&start);
+            if is_same && !self.is_shorter()? {
+                return Ok(());
+            }
+            self.begin_anew();
+        }
+        (self.is_gzip, self.packed) = (is_gzip, packed);
+        let end = match memchr(b'\n', &start) {
+            Some(end) => end,
+            None if start.is_empty() => return Ok(()),
+            None if start.len() == FIRST_BYTES || is_end || self.is_quiet(start.len() as u64, after) => start.len(),
+            None => return Ok(()),
+        };
+        let first = First::of(&start[..end]);
+        self.identity = first.checksum;
+        self.first = Some(first);
+        Ok(())
+    }
+
+    /// Notes that the content is another one.
+    fn begin_anew(&mut self) {
+        // Without a position, nothing was read since it was last written anew.
+        if self.offset.is_some() {
+            self.before = Some((self.identity, self.generation));
+        }
+        self.first = None;
+        self.offset = None;
+        self.mark = None;
+        self.partial = None;
+        self.unpacked = None;
+        self.cut = None;
+        self.packed_rest = None;
     }
 
     /// Whether the position of the partition must be looked up before the file is read.
@@ -158,34 +270,205 @@ impl Tail {
         self.first.is_some() && self.offset.is_none()
     }
 
-    /// Sets the position from the last generation that is known, and the offset from which that must be read again.
-    pub(super) fn set_position(&mut self, known: Option<(u32, u64)>) {
-        let length = self.length().unwrap_or(0);
-        (self.generation, self.offset) = match known {
-            None => (0, Some(0)),
-            Some((generation, offset)) if self.is_gzip || offset <= length => (generation, Some(offset)),
-            // The file was truncated since.
-            Some((generation, _)) => (generation + 1, Some(0)),
-        };
+    /// Whether the content replaced another one while the file was followed: no position is one of this content.
+    pub(super) fn is_rewritten(&self) -> bool {
+        self.before.is_some()
     }
 
-    /// Reads the next whole lines; `None`: there are none. `is_gone`: a last line without a line break is whole, too.
-    pub(super) fn read(&mut self, is_gone: bool) -> io::Result<Option<Lines>> {
-        let Some(offset) = self.offset else { return Ok(None) };
-        if self.first.is_none() {
-            return Ok(None);
+    /// Returns the first generation that the content may have.
+    pub(super) fn first_generation(&self) -> u32 {
+        match self.before {
+            Some((identity, generation)) if identity == self.identity => generation + 1,
+            _ => 0,
         }
-        let lines = match self.is_gzip {
-            true => self.unpack(offset)?,
-            false => {
-                let (bytes, is_end) = self.read_at(offset)?;
-                split(&bytes, offset, is_end && is_gone)
+    }
+
+    /// Returns the partition that an older version has read the file in.
+    pub(super) fn is_older_partition(&self, name: &str) -> bool {
+        let FileId { device, inode } = self.id;
+        self.is_gzip && name == format!("{device}:{inode}:{:08x}", self.packed)
+    }
+
+    /// Whether the file begins with what was read of a partition. Without a note, that is not known of files that are long enough.
+    pub(super) fn begins_with(&mut self, resume: &Resume) -> io::Result<bool> {
+        let Some(mark) = resume.note.as_deref().and_then(Mark::from_note) else {
+            return Ok(self.is_gzip || resume.offset <= self.length()?);
+        };
+        let (start, length) = mark.covers();
+        let bytes = match self.is_gzip {
+            true => unpacked::text_at(self.open()?, start, length)?,
+            false => self.bytes_at(start, length)?,
+        };
+        Ok(mark.is_of(&bytes))
+    }
+
+    /// Takes the partition `name` for that of the file.
+    pub(super) fn set_identity(&mut self, name: &str) {
+        if let Some(checksum) = name.rsplit(':').next()
+            && let Ok(checksum) = u32::from_str_radix(checksum, 16)
+        {
+            self.identity = checksum;
+        }
+    }
+
+    /// Sets the position; `None`: the content was not read in this generation.
+    pub(super) fn set_position(&mut self, generation: u32, resume: Option<&Resume>) {
+        self.before = None;
+        self.generation = generation;
+        self.offset = Some(resume.map_or(0, |resume| resume.offset));
+        let note = resume.and_then(|resume| resume.note.as_deref());
+        self.mark = note.and_then(Mark::from_note);
+    }
+
+    /// Reads the next whole lines. `after`: time until a last line without a line break is whole.
+    pub(super) fn read(&mut self, after: Duration) -> io::Result<Reading> {
+        let (Some(_), Some(offset)) = (self.first, self.offset) else {
+            return Ok(Reading::Nothing);
+        };
+        let reading = match self.is_gzip {
+            true => self.read_packed(offset, after)?,
+            false => self.read_plain(offset, after)?,
+        };
+        match &reading {
+            Reading::Lines(lines) => self.offset = Some(lines.last_offset + 1),
+            Reading::Nothing => {}
+            Reading::Rewritten => self.begin_anew(),
+        }
+        Ok(reading)
+    }
+
+    fn read_plain(&mut self, offset: u64, after: Duration) -> io::Result<Reading> {
+        let context = Mark::length_before(offset);
+        let bytes = self.bytes_at(offset - context as u64, context + READ_BYTES)?;
+        // After the reading: what was read is what follows these bytes.
+        if bytes.len() < context || !self.is_marked()? {
+            return Ok(Reading::Rewritten);
+        }
+        if bytes.len() > context
+            && let Some((_, changed)) = &mut self.file
+        {
+            *changed = Instant::now();
+        }
+        let is_end = bytes.len() < context + READ_BYTES;
+        let lines = self.split(&bytes, context, offset, is_end.then_some(after));
+        Ok(lines.map_or(Reading::Nothing, Reading::Lines))
+    }
+
+    /// Reads on in a gzip file where the last call ended, or unpacks it from the start.
+    fn read_packed(&mut self, offset: u64, after: Duration) -> io::Result<Reading> {
+        let continued = self.unpacked.take().filter(|unpacked| unpacked.offset == offset);
+        let mut unpacked = match continued {
+            Some(unpacked) => unpacked,
+            None => {
+                // A handle of its own: the decoder moves its position.
+                let unpacked = Unpacked::new(self.open()?, offset)?;
+                let is_it = |unpacked: &Unpacked| {
+                    let mark = self.mark.filter(|mark| mark.end == offset);
+                    mark.is_none_or(|mark| mark.is_of(&unpacked.before))
+                };
+                match unpacked.filter(is_it) {
+                    Some(unpacked) => unpacked,
+                    None => return Ok(Reading::Rewritten),
+                }
             }
         };
-        if let Some(lines) = &lines {
-            self.offset = Some(lines.last_offset + 1);
+        let end = unpacked.fill(READ_BYTES);
+        self.packed_rest = Some(self.length()?.saturating_sub(unpacked.packed_position()));
+        if !matches!(end, Ok(End::Cut)) {
+            self.cut = None;
         }
-        Ok(lines)
+        let context = unpacked.before.len();
+        let bytes = [&unpacked.before[..], &unpacked.text[..]].concat();
+        let ends = match &end {
+            Ok(End::Clean) => Some(Duration::ZERO),
+            // It may still be written.
+            Ok(End::Cut) => Some(after),
+            Ok(End::Full) | Err(_) => None,
+        };
+        let Some(lines) = self.split(&bytes, context, offset, ends) else {
+            // A file that is still being written is unpacked again when it has changed.
+            self.file = None;
+            if matches!(end, Ok(End::Cut)) {
+                self.check_cut(unpacked.packed_position(), after)?;
+            }
+            return end.map(|_| Reading::Nothing);
+        };
+        if matches!(end, Ok(End::Clean | End::Full)) {
+            unpacked.take((lines.last_offset + 1 - offset) as usize);
+            self.unpacked = Some(unpacked);
+        }
+        Ok(Reading::Lines(lines))
+    }
+
+    /// Splits bytes into lines: `offset` is that of the byte behind the first `context` ones. `ends`: the file ends behind the bytes,
+    /// and after this time a last line without a line break is whole.
+    fn split(&mut self, bytes: &[u8], context: usize, offset: u64, ends: Option<Duration>) -> Option<Lines> {
+        let new = &bytes[context..];
+        let has_rest = new.last().is_some_and(|last| *last != b'\n');
+        let is_whole = match ends {
+            Some(after) if has_rest => self.is_quiet(offset + new.len() as u64, after),
+            _ => {
+                self.partial = None;
+                false
+            }
+        };
+        let (lines, taken) = split(new, offset, is_whole)?;
+        let next = offset + taken as u64;
+        let mark = Mark::of(&bytes[..context + taken], next);
+        self.mark = Some(mark);
+        Some(Lines {
+            first_offset: offset,
+            last_offset: next - 1,
+            lines,
+            note: mark.to_note(),
+        })
+    }
+
+    /// Whether a file that ends without a line break has ended there for some time.
+    fn is_quiet(&mut self, end: u64, after: Duration) -> bool {
+        match self.partial {
+            Some((known, since)) if known == end => since.elapsed() >= after,
+            _ => {
+                self.partial = Some((end, Instant::now()));
+                after.is_zero()
+            }
+        }
+    }
+
+    /// Whether a gzip file that is not whole was reported.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(self.cut, Some((_, None)))
+    }
+
+    /// Fails once if a gzip file has ended in the middle of its data for some time.
+    fn check_cut(&mut self, length: u64, after: Duration) -> io::Result<()> {
+        match self.cut {
+            Some((known, None)) if known == length => Ok(()),
+            Some((known, Some(since))) if known == length => {
+                if since.elapsed() < after {
+                    return Ok(());
+                }
+                self.cut = Some((length, None));
+                let reason = "the gzip file ends in the middle of its data";
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason))
+            }
+            _ => {
+                self.cut = Some((length, Some(Instant::now())));
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the bytes before the position are still those that were read.
+    fn is_marked(&mut self) -> io::Result<bool> {
+        let Some(mark) = self.mark else { return Ok(true) };
+        let (start, length) = mark.covers();
+        Ok(mark.is_of(&self.bytes_at(start, length)?))
+    }
+
+    fn is_shorter(&mut self) -> io::Result<bool> {
+        let offset = self.offset.unwrap_or(0);
+        Ok(!self.is_gzip && self.length()? < offset)
     }
 
     fn file(&mut self) -> io::Result<&File> {
@@ -211,98 +494,27 @@ impl Tail {
         Ok(self.file()?.metadata()?.len())
     }
 
-    fn is_shorter(&mut self) -> bool {
-        let offset = self.offset.unwrap_or(0);
-        !self.is_gzip && self.length().is_ok_and(|length| length < offset)
-    }
-
-    /// Returns the checksum of the first line; `None`: it is not whole yet.
-    fn first_of_file(&mut self, is_gone: bool) -> io::Result<Option<u32>> {
-        let mut start = [0; FIRST_BYTES];
-        let mut file = self.file()?;
-        file.seek(SeekFrom::Start(0))?;
-        let length = read_full(&mut file, &mut start)?;
-        let start = &start[..length];
-        self.is_gzip = start.starts_with(GZIP);
-        if self.is_gzip {
-            return Ok(Some(crc32c::crc32c(start)));
-        }
-        let end = match memchr(b'\n', start) {
-            Some(end) => end,
-            None if length == FIRST_BYTES || (is_gone && length > 0) => length,
-            None => return Ok(None),
-        };
-        Ok(Some(crc32c::crc32c(&start[..end])))
-    }
-
-    /// Returns bytes from an offset on, and whether the file ends behind them.
-    fn read_at(&mut self, offset: u64) -> io::Result<(Vec<u8>, bool)> {
-        let mut file = self.file()?;
-        file.seek(SeekFrom::Start(offset))?;
-        let mut bytes = vec![0; READ_BYTES];
-        let length = read_full(&mut file, &mut bytes)?;
-        bytes.truncate(length);
-        let is_end = length < READ_BYTES;
-        if length > 0
-            && let Some((_, changed)) = &mut self.file
-        {
-            *changed = Instant::now();
-        }
-        Ok((bytes, is_end))
-    }
-
-    /// Returns the lines of a gzip file from an offset on. Continues where the last call ended, or unpacks from the start.
-    fn unpack(&mut self, offset: u64) -> io::Result<Option<Lines>> {
-        let continued = self.unpacked.take().filter(|unpacked| unpacked.offset == offset);
-        let mut unpacked = match continued {
-            Some(unpacked) => unpacked,
-            None => {
-                // A handle of its own: clones share their position, and the first bytes are looked at again and again.
-                let mut decoder = Box::new(MultiGzDecoder::new(self.open()?));
-                io::copy(&mut decoder.by_ref().take(offset), &mut io::sink())?;
-                Unpacked {
-                    decoder,
-                    offset,
-                    text: Vec::new(),
-                }
+    /// Returns up to `length` bytes from an offset on; fewer if the file ends before.
+    fn bytes_at(&mut self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let file = self.file()?;
+        let mut bytes = vec![0; length];
+        let mut filled = 0;
+        while filled < length {
+            match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
-        };
-        let waiting = unpacked.text.len();
-        let wanted = READ_BYTES.saturating_sub(waiting);
-        unpacked.text.resize(waiting + wanted, 0);
-        let length = read_full(&mut unpacked.decoder, &mut unpacked.text[waiting..])?;
-        unpacked.text.truncate(waiting + length);
-        let lines = split(&unpacked.text, offset, length < wanted);
-        match &lines {
-            Some(lines) => {
-                let taken = lines.last_offset + 1 - offset;
-                unpacked.text.drain(..taken as usize);
-                unpacked.offset += taken;
-                self.unpacked = Some(unpacked);
-            }
-            // A file that is still being written is unpacked again when it has changed.
-            None => self.file = None,
         }
-        Ok(lines)
+        bytes.truncate(filled);
+        Ok(bytes)
     }
 }
 
-/// Reads until the buffer is full or the file ends.
-fn read_full(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
-    while length < buffer.len() {
-        match file.read(&mut buffer[length..]) {
-            Ok(0) => break,
-            Ok(read) => length += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(length)
-}
-
-/// Splits bytes that start at an offset into lines. `ends`: what is behind the last line break is a line, too.
-fn split(bytes: &[u8], offset: u64, ends: bool) -> Option<Lines> {
+/// Splits bytes that start at an offset into lines, and returns the length of what they cover. `ends`: what is behind the last line
+/// break is a line, too.
+fn split(bytes: &[u8], offset: u64, ends: bool) -> Option<(Vec<(u64, Bytes)>, usize)> {
     let whole = Bytes::copy_from_slice(bytes);
     let bytes = &whole[..];
     let (mut at, mut lines) = (0, Vec::new());
@@ -319,9 +531,5 @@ fn split(bytes: &[u8], offset: u64, ends: bool) -> Option<Lines> {
         }
         at += next;
     }
-    (at > 0).then(|| Lines {
-        first_offset: offset,
-        last_offset: offset + at as u64 - 1,
-        lines,
-    })
+    (at > 0).then_some((lines, at))
 }

@@ -1,5 +1,6 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,8 +8,16 @@ use super::super::testing::{Run, Stored};
 use super::*;
 
 fn start(folder: &Path, pattern: &str, stored: &Arc<Stored>) -> Run {
-    let pattern = folder.join(pattern).display().to_string();
-    Run::start(open(&[pattern]).unwrap(), stored)
+    start_with(folder, pattern, stored, "5m", "7d")
+}
+
+fn start_with(folder: &Path, pattern: &str, stored: &Arc<Stored>, partial_line: &str, forget: &str) -> Run {
+    let definition = FileDefinition {
+        paths: vec![folder.join(pattern).display().to_string()],
+        partial_line_timeout: partial_line.to_owned(),
+        forget_after: forget.to_owned(),
+    };
+    Run::start(open(&definition).unwrap(), stored)
 }
 
 fn append(path: &Path, text: impl AsRef<[u8]>) {
@@ -167,8 +176,318 @@ async fn a_line_that_is_too_long_comes_in_pieces() {
     );
 }
 
+/// Content that begins with the same line, and is longer in each round.
+fn content(round: usize) -> String {
+    let lines = (0..5 + 5 * round).map(|line| format!("round {round} line {line}\n"));
+    std::iter::once("header\n".to_owned()).chain(lines).collect()
+}
+
+fn lines_of(rounds: usize) -> usize {
+    (0..rounds).map(|round| 6 + 5 * round).sum()
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_anew_at_once_is_read_from_its_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, other) = (folder.path().join("a.log"), folder.path().join("a.new"));
+    let stored = Arc::new(Stored::default());
+    let mut run = start(folder.path(), "a.log", &stored);
+    for round in 0..8 {
+        match round % 4 {
+            // In place, by a rename, and in place while nothing runs.
+            1 => {
+                fs::write(&other, content(round)).unwrap();
+                fs::rename(&other, &log).unwrap();
+            }
+            2 => {
+                run.stop().await.unwrap();
+                fs::write(&log, content(round)).unwrap();
+                if round > 4 {
+                    // The engine cannot tell whether the last bulk is stored.
+                    stored.resume_earlier(0);
+                }
+                run = start(folder.path(), "a.log", &stored);
+            }
+            _ => fs::write(&log, content(round)).unwrap(),
+        }
+        run.wait_for_count(lines_of(round + 1)).await;
+    }
+    append(&log, "after\n");
+    run.wait_for_count(lines_of(8) + 1).await;
+    run.stop().await.unwrap();
+    let mut expected: Vec<String> = (0..8)
+        .flat_map(|round| content(round).lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    expected.push("after".to_owned());
+    expected.sort_unstable();
+    assert_eq!(stored.records(), expected);
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_anew_with_the_same_length_and_time_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("a.log");
+    let stored = Arc::new(Stored::default());
+    append(&log, "header\nline 1\n");
+    let modified = fs::metadata(&log).unwrap().modified().unwrap();
+    let run = start(folder.path(), "a.log", &stored);
+    run.wait_for_count(2).await;
+    // As `rsync --inplace --times` does.
+    fs::write(&log, "header\nline 2\n").unwrap();
+    let file = OpenOptions::new().write(true).open(&log).unwrap();
+    file.set_modified(modified).unwrap();
+    run.wait_for_count(4).await;
+    assert_eq!(run.counters.values()["files_rewritten"], 1);
+    run.stop().await.unwrap();
+    assert_eq!(stored.records(), ["header", "header", "line 1", "line 2"]);
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn a_small_gzip_file_that_grows_is_stored_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut line = move || format!("{:032x}\n", random.u128(..));
+    // One grows by members, the other within its only one.
+    let (members, stream) = (folder.path().join("members.gz"), folder.path().join("stream.gz"));
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut run = start(folder.path(), "*.gz", &stored);
+    let mut count = 0;
+    for round in 0..4 {
+        // Past 1 KB of packed bytes in the end.
+        let lines = if round == 3 { 60 } else { 2 };
+        let text: String = (0..lines).map(|_| line()).collect();
+        append(&members, gzip(&text));
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.flush().unwrap();
+        append(&stream, std::mem::take(encoder.get_mut()));
+        count += 2 * lines;
+        run.wait_for_count(count).await;
+        tokio::time::sleep(LOOK_EVERY * 2).await;
+        assert_eq!(stored.count(), count, "round {round}");
+        if round % 2 == 0 {
+            run.kill().await;
+            run = start(folder.path(), "*.gz", &stored);
+        }
+    }
+    append(&stream, encoder.finish().unwrap());
+    append(&members, gzip("last\n"));
+    run.wait_for_count(count + 1).await;
+    assert_eq!(run.counters.values().get("read_errors"), None);
+    run.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_gzip_file_that_an_older_version_has_read_is_not_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = folder.path().join("old.gz");
+    let packed = gzip("one\ntwo\n");
+    fs::write(&old, &packed).unwrap();
+    let metadata = fs::metadata(&old).unwrap();
+    let partition = format!(
+        "{}:{}:{:08x}:0",
+        metadata.dev(),
+        metadata.ino(),
+        crc32c::crc32c(&packed)
+    );
+    let stored = Arc::new(Stored::default());
+    stored.set_position(partition, 8);
+    let run = start(folder.path(), "*.gz", &stored);
+    fs::write(folder.path().join("new.gz"), gzip("new\n")).unwrap();
+    run.wait_for_count(1).await;
+    append(&old, gzip("three\n"));
+    run.wait_for_count(2).await;
+    run.stop().await.unwrap();
+    assert_eq!(stored.records(), ["new", "three"]);
+}
+
+#[tokio::test]
+async fn a_last_line_without_a_line_break_is_read_after_a_quiet_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let [log, alone, renamed, removed] =
+        ["a.log", "alone.log", "renamed.log", "removed.log"].map(|name| folder.path().join(name));
+    let run = start_with(folder.path(), "*.log", &stored, "600ms", "7d");
+    append(&log, "line\nlast of a");
+    append(&alone, "alone");
+    append(&renamed, "first of renamed\nlast of renamed");
+    append(&removed, "first of removed\nlast of removed");
+    run.wait_for_count(3).await;
+    fs::rename(&renamed, folder.path().join("renamed.old")).unwrap();
+    fs::remove_file(&removed).unwrap();
+    run.wait_for_count(7).await;
+    // What completes a line later is an event of its own: nothing is lost, and nothing is stored twice.
+    append(&log, " more\nnext\n");
+    append(&alone, " more\nnext\n");
+    run.wait_for_count(11).await;
+    run.kill().await;
+    let run = start_with(folder.path(), "*.log", &stored, "600ms", "7d");
+    append(&alone, "end\n");
+    run.wait_for_count(12).await;
+    tokio::time::sleep(LOOK_EVERY * 2).await;
+    run.stop().await.unwrap();
+    let mut expected = [
+        " more",
+        " more",
+        "alone",
+        "end",
+        "first of removed",
+        "first of renamed",
+        "last of a",
+        "last of removed",
+        "last of renamed",
+        "line",
+        "next",
+        "next",
+    ];
+    expected.sort_unstable();
+    assert_eq!(stored.records(), expected);
+}
+
+#[tokio::test]
+async fn a_line_that_is_completed_in_time_is_one_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let log = folder.path().join("a.log");
+    let run = start_with(folder.path(), "*.log", &stored, "5s", "7d");
+    for part in ["ha", "lf ", "a li", "ne\n"] {
+        append(&log, part);
+        tokio::time::sleep(LOOK_EVERY * 2).await;
+    }
+    run.wait_for_count(1).await;
+    run.stop().await.unwrap();
+    assert_eq!(stored.records(), ["half a line"]);
+}
+
+#[tokio::test]
+async fn errors_are_counted_and_shown_until_they_have_passed() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let (broken, cycle) = (folder.path().join("broken.gz"), folder.path().join("cycle.log"));
+    fs::write(&broken, b"\x1f\x8b no compression method of gzip").unwrap();
+    append(&folder.path().join("good.log"), "good\n");
+    let run = start(folder.path(), "*", &stored);
+    let last_error = || run.counters.last_error().unwrap_or_default();
+    super::super::testing::wait_for("an error", || last_error().contains("broken.gz")).await;
+    super::super::testing::wait_for("the other file", || stored.records().contains(&"good".to_owned())).await;
+    std::os::unix::fs::symlink("cycle.log", &cycle).unwrap();
+    super::super::testing::wait_for("another error", || last_error().contains("cycle.log")).await;
+    assert!(run.counters.values()["read_errors"] >= 2);
+    let before = run.counters.values()["read_errors"];
+    tokio::time::sleep(LOOK_EVERY * 4).await;
+    assert!(
+        run.counters.values()["read_errors"] <= before + 1,
+        "it is tried again after some seconds"
+    );
+    fs::remove_file(&cycle).unwrap();
+    super::super::testing::wait_for("the first error", || last_error().contains("broken.gz")).await;
+    fs::write(&broken, gzip("whole\n")).unwrap();
+    super::super::testing::wait_for("no error", || run.counters.last_error().is_none()).await;
+    super::super::testing::wait_for("its line", || stored.records().contains(&"whole".to_owned())).await;
+    run.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_gzip_file_that_stays_cut_is_an_error_until_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let log = folder.path().join("a.gz");
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(b"one\ntwo\n").unwrap();
+    encoder.flush().unwrap();
+    append(&log, std::mem::take(encoder.get_mut()));
+    let run = start_with(folder.path(), "*", &stored, "600ms", "7d");
+    run.wait_for_count(2).await;
+    let last_error = || run.counters.last_error().unwrap_or_default();
+    super::super::testing::wait_for("an error", || last_error().contains("in the middle of its data")).await;
+    tokio::time::sleep(LOOK_EVERY * 4).await;
+    assert_eq!(run.counters.values()["read_errors"], 1);
+    assert!(last_error().contains("a.gz"));
+    encoder.write_all(b"three\n").unwrap();
+    append(&log, encoder.finish().unwrap());
+    run.wait_for_count(3).await;
+    super::super::testing::wait_for("no error", || run.counters.last_error().is_none()).await;
+    run.stop().await.unwrap();
+    assert_eq!(stored.records(), ["one", "three", "two"]);
+}
+
+#[tokio::test]
+async fn the_lag_is_what_was_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let log = folder.path().join("a.log");
+    append(&log, text_of(0..400_000));
+    let run = start(folder.path(), "a*", &stored);
+    run.take_batches(false);
+    let lag = || run.counters.values().get("lag").copied().unwrap_or(0);
+    // Nothing is taken: reading ends at the bound of the channel, and the lag grows with the file.
+    let mut before = 0;
+    super::super::testing::wait_for("a full pipeline", || {
+        std::thread::sleep(Duration::from_millis(20));
+        let now = lag();
+        std::mem::replace(&mut before, now) == now && now > 1 << 20
+    })
+    .await;
+    tokio::time::sleep(SHOW_EVERY * 2).await;
+    let full = lag();
+    assert!(full < 400_000 * 12, "{full}");
+    append(&log, text_of(400_000..400_100));
+    super::super::testing::wait_for("the lag of new lines", || lag() == full + 1200).await;
+    run.take_batches(true);
+    run.wait_for_count(400_100).await;
+    super::super::testing::wait_for("no lag", || lag() == 0).await;
+    append(&log, "part");
+    super::super::testing::wait_for("the lag of a part of a line", || lag() == 4).await;
+    fs::write(folder.path().join("a.gz"), gzip("one\n")).unwrap();
+    run.wait_for_count(400_101).await;
+    tokio::time::sleep(LOOK_EVERY * 2).await;
+    assert_eq!(lag(), 4);
+    run.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn positions_of_files_that_are_gone_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let (gone, stays) = (folder.path().join("gone.log"), folder.path().join("stays.log"));
+    append(&gone, "one\n");
+    append(&stays, "two\n");
+    let run = start_with(folder.path(), "*.log", &stored, "5m", "1s");
+    run.wait_for_count(2).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(stored.partitions().len(), 2, "both files are there");
+    run.stop().await.unwrap();
+    fs::remove_file(&gone).unwrap();
+    let run = start_with(folder.path(), "*.log", &stored, "5m", "1s");
+    super::super::testing::wait_for("one position", || stored.partitions().len() == 1).await;
+    append(&stays, "three\n");
+    run.wait_for_count(3).await;
+    run.stop().await.unwrap();
+    // Without its folder, nothing is known of a file.
+    let run = start_with(&folder.path().join("nowhere"), "*.log", &stored, "5m", "1s");
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    run.stop().await.unwrap();
+    assert_eq!(stored.partitions().len(), 1);
+}
+
 #[test]
-fn patterns_are_checked() {
-    let error = open(&["/var/log/[".to_owned()]).err().unwrap();
-    assert!(error.reason().contains("/var/log/["), "{}", error.reason());
+fn patterns_and_times_are_checked() {
+    let check = |path: &str, partial_line: &str, forget: &str, words: &str| {
+        let definition = FileDefinition {
+            paths: vec![path.to_owned()],
+            partial_line_timeout: partial_line.to_owned(),
+            forget_after: forget.to_owned(),
+        };
+        let error = open(&definition).err().unwrap();
+        assert!(error.reason().contains(words), "{}", error.reason());
+    };
+    check("/var/log/[", "1s", "7d", "/var/log/[");
+    check("/var/log/a", "1ms", "7d", "[partial_line_timeout] is 100ms to 1d");
+    check("/var/log/a", "1s", "0", "[forget_after]");
 }

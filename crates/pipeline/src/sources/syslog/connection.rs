@@ -1,17 +1,22 @@
 //! TCP and TLS: connections that carry frames.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 
 use super::super::{SourceEvent, SourceOutput};
+use super::buffer_bound::{BufferBound, BufferShare};
 use crate::parsers::framing::{FRAME_BYTES_MAX, Framer, Framing, FramingError, InvalidUtf8};
 
 /// Open connections of one source. Further ones are closed and counted.
@@ -25,6 +30,7 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub(super) struct Connections {
     output: SourceOutput,
     permits: Arc<Semaphore>,
+    bound: Arc<BufferBound>,
     opened: Arc<AtomicU64>,
     refused: Arc<AtomicU64>,
     /// Frames that are longer than the limit, which are skipped.
@@ -35,10 +41,13 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(output: SourceOutput) -> Arc<Self> {
+    pub(super) fn new(output: SourceOutput, buffer_bytes_max: usize, stuck_after: Duration) -> Arc<Self> {
         let counter = |name| output.counters().counter(name);
+        let (held, closed) = (counter("buffered_bytes"), counter("connections_closed_buffer_full"));
+        let per_connection = (CONNECTIONS_MAX, READ_BYTES);
         Arc::new(Self {
             permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            bound: BufferBound::new(buffer_bytes_max, per_connection, stuck_after, held, closed),
             opened: counter("connections"),
             refused: counter("connections_refused"),
             too_long: counter("frames_too_long"),
@@ -91,34 +100,85 @@ async fn serve(
     }
 }
 
-/// Reads frames until the connection ends or the pipeline stops. While the pipeline is full, nothing is read.
+/// Reads frames until the connection ends or the pipeline stops. While the pipeline is full, or the connections hold as many bytes as
+/// they may, nothing is read.
 async fn read(mut stream: impl AsyncRead + Unpin, connections: &Connections, groups: &mpsc::Sender<Vec<SourceEvent>>) {
     let mut framer = Framer::new(Framing::Auto, InvalidUtf8::Report, FRAME_BYTES_MAX);
-    let mut buffer = vec![0; READ_BYTES];
+    let share = connections.bound.share();
     loop {
-        let length = tokio::select! {
-            read = stream.read(&mut buffer) => read.unwrap_or(0),
-            () = connections.output.stopped() => 0,
-        };
-        if length == 0 {
-            break;
-        }
         let mut group = Vec::new();
-        let received_ns = connections.output.now_ns();
-        framer.feed(&buffer[..length], |frame| {
-            connections.take(frame, received_ns, &mut group)
-        });
-        if !group.is_empty() && groups.send(group).await.is_err() {
-            return;
+        let step = tokio::select! {
+            step = poll_fn(|cx| step(cx, &mut stream, &mut framer, &share, connections, &mut group)) => step,
+            () = share.closing() => Step::End,
+            () = connections.output.stopped() => Step::End,
+        };
+        match step {
+            Step::Read if group.is_empty() => {}
+            Step::Read => {
+                if groups.send(group).await.is_err() {
+                    return;
+                }
+                share.set(framer.allocated_bytes(), 0);
+            }
+            Step::Full => tokio::select! {
+                () = share.wait() => {}
+                () = share.closing() => break,
+                () = connections.output.stopped() => break,
+            },
+            Step::End => break,
         }
     }
     let mut group = Vec::new();
     let received_ns = connections.output.now_ns();
     framer.finish(|frame| connections.take(frame, received_ns, &mut group));
+    share.set(0, bytes_of(&group));
     if !group.is_empty() {
         // The joiner is gone if the pipeline stops.
         let _ = groups.send(group).await;
     }
+}
+
+/// What one reading came to.
+enum Step {
+    Read,
+    /// The connections hold as many bytes as they may.
+    Full,
+    End,
+}
+
+/// Reads once. The bytes go through a buffer of the thread: thousands of connections that wait need none of their own.
+fn step(
+    cx: &mut Context<'_>,
+    stream: &mut (impl AsyncRead + Unpin),
+    framer: &mut Framer,
+    share: &BufferShare,
+    connections: &Connections,
+    group: &mut Vec<SourceEvent>,
+) -> Poll<Step> {
+    let allowed = share.allowed();
+    if allowed == 0 {
+        return Poll::Ready(Step::Full);
+    }
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.resize(READ_BYTES, 0);
+        let mut read = ReadBuf::new(&mut buffer[..allowed.min(READ_BYTES)]);
+        match ready!(Pin::new(stream).poll_read(cx, &mut read)) {
+            Ok(()) if !read.filled().is_empty() => {}
+            _ => return Poll::Ready(Step::End),
+        }
+        let received_ns = connections.output.now_ns();
+        framer.feed(read.filled(), |frame| connections.take(frame, received_ns, group));
+        share.set(framer.allocated_bytes(), bytes_of(group));
+        Poll::Ready(Step::Read)
+    })
+}
+
+fn bytes_of(group: &[SourceEvent]) -> usize {
+    group.iter().map(|event| event.bytes.len()).sum()
+}
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Connections {

@@ -2,8 +2,10 @@
 //!
 //! The source hands over records as they are; the pack of the pipeline parses them, so CEF, LEEF and plain lines come the same
 //! way. Neither UDP nor plain TCP has acknowledgements: a sender does not learn that a record was stored. When the pipeline is
-//! full, TCP connections are not read, which holds their senders back, and datagrams are dropped and counted.
+//! full, TCP connections are not read, which holds their senders back, and datagrams are dropped and counted. What the connections hold
+//! is bounded ([`buffer_bound`]).
 
+mod buffer_bound;
 mod connection;
 mod datagrams;
 #[cfg(test)]
@@ -12,6 +14,7 @@ mod tests;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use firn_model::{Error, Result};
@@ -22,15 +25,18 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use self::buffer_bound::STUCK_AFTER;
 use super::joiner::{join, joined};
 use super::{Source, SourceOutput};
-use crate::definition::TlsDefinition;
+use crate::definition::SyslogDefinition;
 
 /// Source of a definition: its addresses, and the certificate of the TLS listener.
 struct Syslog {
     udp: Option<SocketAddr>,
     tcp: Option<SocketAddr>,
     tls: Option<(SocketAddr, TlsAcceptor)>,
+    buffer_bytes_max: usize,
+    stuck_after: Duration,
 }
 
 /// Bound sockets.
@@ -38,22 +44,25 @@ struct Sockets {
     udp: Option<UdpSocket>,
     tcp: Option<TcpListener>,
     tls: Option<(TcpListener, TlsAcceptor)>,
+    buffer_bytes_max: usize,
+    stuck_after: Duration,
 }
 
 /// Makes a source. Reads the certificate and the key; the sockets are bound when it runs.
 ///
 /// # Errors
 /// [`firn_model::ErrorKind::IllegalArgument`]: the certificate or its key cannot be used.
-pub(super) fn open(
-    udp: Option<SocketAddr>,
-    tcp: Option<SocketAddr>,
-    tls: Option<&TlsDefinition>,
-) -> Result<Box<dyn Source>> {
-    let tls = tls.map(|tls| Ok::<_, Error>((tls.address, acceptor(&tls.certificate, &tls.key)?)));
+pub(super) fn open(definition: &SyslogDefinition) -> Result<Box<dyn Source>> {
+    let tls = definition
+        .tls
+        .as_ref()
+        .map(|tls| Ok::<_, Error>((tls.address, acceptor(&tls.certificate, &tls.key)?)));
     Ok(Box::new(Syslog {
-        udp,
-        tcp,
+        udp: definition.udp,
+        tcp: definition.tcp,
         tls: tls.transpose()?,
+        buffer_bytes_max: definition.buffer_bytes()?,
+        stuck_after: STUCK_AFTER,
     }))
 }
 
@@ -107,6 +116,8 @@ impl Syslog {
                 }
                 None => None,
             },
+            buffer_bytes_max: self.buffer_bytes_max,
+            stuck_after: self.stuck_after,
         })
     }
 }
@@ -120,7 +131,7 @@ impl Sockets {
         if let Some(socket) = self.udp {
             tasks.spawn(datagrams::read(socket, groups.clone(), output.clone()));
         }
-        let connections = connection::Connections::new(output.clone());
+        let connections = connection::Connections::new(output.clone(), self.buffer_bytes_max, self.stuck_after);
         if let Some(listener) = self.tcp {
             tasks.spawn(connection::accept(
                 listener,

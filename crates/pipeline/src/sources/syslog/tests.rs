@@ -40,6 +40,8 @@ fn udp_and_tcp() -> Syslog {
         udp: Some(LOOPBACK.parse().unwrap()),
         tcp: Some(LOOPBACK.parse().unwrap()),
         tls: None,
+        buffer_bytes_max: 64 << 20,
+        stuck_after: STUCK_AFTER,
     }
 }
 
@@ -149,6 +151,7 @@ async fn tls_carries_the_same() {
         udp: None,
         tcp: None,
         tls: Some((LOOPBACK.parse().unwrap(), acceptor(&chain, &private).unwrap())),
+        ..udp_and_tcp()
     };
     let server = serve(source, 1 << 20).await;
     let mut roots = RootCertStore::empty();
@@ -198,7 +201,13 @@ async fn frames_that_are_too_long_are_counted_and_the_next_one_is_read() {
 async fn an_address_in_use_is_an_error_that_names_it() {
     let taken = TcpListener::bind(LOOPBACK).await.unwrap();
     let address = taken.local_addr().unwrap();
-    let source = open(None, Some(address), None).unwrap();
+    let definition = SyslogDefinition {
+        udp: None,
+        tcp: Some(address),
+        tls: None,
+        buffer_bytes_max: "64mb".to_owned(),
+    };
+    let source = open(&definition).unwrap();
     let error = Run::start(source, &Arc::default()).stop().await.unwrap_err();
     assert!(error.reason().contains(&address.to_string()), "{}", error.reason());
 }
@@ -220,4 +229,58 @@ async fn a_stop_delivers_what_open_connections_have_sent() {
     server.run.stop().await.unwrap();
     assert_eq!(stored.count(), 400);
     drop(streams);
+}
+
+#[tokio::test]
+async fn unfinished_frames_of_many_connections_are_bounded_and_do_not_stop_others() {
+    const BOUND: u64 = 4 << 20;
+    let source = Syslog {
+        buffer_bytes_max: BOUND as usize,
+        stuck_after: std::time::Duration::from_millis(500),
+        ..udp_and_tcp()
+    };
+    let server = serve(source, 16 << 20).await;
+    let address = server.tcp.unwrap();
+    let holding: Vec<_> = (0..60)
+        .map(|_| {
+            tokio::spawn(async move {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                // It ends when the connection is closed.
+                let sent = stream.write_all(&vec![b'x'; (1 << 20) - 1]).await;
+                if sent.is_ok() {
+                    std::future::pending::<()>().await;
+                }
+            })
+        })
+        .collect();
+    let counter = |name: &str| server.run.counters.values().get(name).copied().unwrap_or(0);
+    wait_for("the bound", || counter("buffered_bytes") > BOUND / 4).await;
+    let mut lines = TcpStream::connect(address).await.unwrap();
+    let whole = |text: &str| server.run.stored.has_end(text);
+    for number in 0..20 {
+        lines.write_all(format!("<1>line {number}\n").as_bytes()).await.unwrap();
+        wait_for("a line", || whole(&format!("<1>line {number}"))).await;
+        assert!(counter("buffered_bytes") <= BOUND);
+    }
+    let frame = format!("<2>{} large\n", "y".repeat(500_000));
+    // As senders do: one whose connection is closed connects again.
+    let sending = tokio::spawn(async move {
+        loop {
+            let mut large = TcpStream::connect(address).await.unwrap();
+            let _ = large.write_all(frame.as_bytes()).await;
+            let _ = large.shutdown().await;
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        }
+    });
+    wait_for("connections that are closed", || {
+        assert!(counter("buffered_bytes") <= BOUND);
+        counter("connections_closed_buffer_full") > 0
+    })
+    .await;
+    wait_for("a large frame", || whole(" large")).await;
+    sending.abort();
+    for task in &holding {
+        task.abort();
+    }
+    server.run.stop().await.unwrap();
 }
