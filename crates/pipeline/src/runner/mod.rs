@@ -16,7 +16,6 @@ mod json_members;
 mod pushed_source;
 mod remap;
 mod replay;
-mod request_bodies;
 mod rule_costs;
 mod rule_exceptions;
 mod rule_run;
@@ -49,9 +48,9 @@ use tokio::task::JoinHandle;
 
 use self::counters::Counters;
 use self::detection::RunnerRules;
-use self::request_bodies::Bodies;
 use self::start::{WAITS, start_with_queries, tables_of};
 use self::steps::Steps;
+use self::submission::Bodies;
 use self::write::Writer;
 use crate::aggregation::AggregateDefinition;
 use crate::definition::{Definition, SourceDefinition};

@@ -4,15 +4,45 @@
 //! What of a body is stored is remembered by the hash of its events until a request with it has succeeded. A request runs to its end
 //! also if its sender has gone away, so that the repetition finds out what became of it.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use firn_model::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use super::request_bodies::Hash;
 use super::{PushedEvent, Runner, refusal};
 use crate::sources::{BATCH_EVENTS_MAX, Batch, BatchOutcome, SourceEvent, SourceOutput};
+
+/// How long a body whose request failed is remembered: longer than senders wait before they try again.
+const REMEMBERED_FOR: Duration = Duration::from_secs(600);
+/// Bodies that are remembered; each takes some hundred bytes. The oldest are dropped.
+const REMEMBERED_MAX: usize = 10_000;
+
+type Hash = [u8; 32];
+
+/// Bodies that are being stored, or are stored in part.
+#[derive(Debug, Default)]
+pub(super) struct Bodies {
+    by_hash: Mutex<HashMap<Hash, Remembered>>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    body: Arc<Body>,
+    since: Instant,
+}
+
+/// A body, as far as it is stored.
+#[derive(Debug)]
+struct Body {
+    /// Outcomes of the parts that are stored. Locked while a request stores the others.
+    stored: tokio::sync::Mutex<Vec<Option<BatchOutcome>>>,
+    /// Dropped when the request has its answer, or its sender is gone.
+    request: Mutex<Weak<()>>,
+}
 
 /// Events for one pipeline that are stored at once.
 struct Part {
@@ -154,6 +184,55 @@ fn hash(parts: &[Part]) -> Hash {
     hasher.finalize().into()
 }
 
+impl Bodies {
+    /// Returns the body of a request: a new one, or that of an earlier request with the same events that has failed, or whose sender is
+    /// gone. While another request with the same events has a sender, they are two bodies.
+    fn open(&self, hash: Hash, parts: usize, request: &Arc<()>) -> Arc<Body> {
+        let now = Instant::now();
+        let mut by_hash = self.by_hash.lock();
+        by_hash.retain(|_, remembered| now.saturating_duration_since(remembered.since) < REMEMBERED_FOR);
+        if let Some(earlier) = by_hash.get_mut(&hash) {
+            let mut sender = earlier.body.request.lock();
+            if sender.upgrade().is_none() {
+                *sender = Arc::downgrade(request);
+                earlier.since = now;
+                drop(sender);
+                return Arc::clone(&earlier.body);
+            }
+        }
+        let body = Arc::new(Body {
+            stored: tokio::sync::Mutex::new(vec![None; parts]),
+            request: Mutex::new(Arc::downgrade(request)),
+        });
+        if by_hash.contains_key(&hash) {
+            return body;
+        }
+        if by_hash.len() >= REMEMBERED_MAX
+            && let Some(oldest) = by_hash.iter().min_by_key(|(_, remembered)| remembered.since)
+        {
+            let oldest = *oldest.0;
+            by_hash.remove(&oldest);
+        }
+        let remembered = Remembered {
+            body: Arc::clone(&body),
+            since: now,
+        };
+        by_hash.insert(hash, remembered);
+        body
+    }
+
+    /// Forgets a body that is stored as a whole.
+    fn close(&self, hash: &Hash, body: &Arc<Body>) {
+        let mut by_hash = self.by_hash.lock();
+        if by_hash
+            .get(hash)
+            .is_some_and(|remembered| Arc::ptr_eq(&remembered.body, body))
+        {
+            by_hash.remove(hash);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -163,7 +242,6 @@ mod tests {
     use firn_engine::Scope;
     use firn_engine::document::{BulkItemResponse, BulkRequest, BulkResponse, Effect, Operation, Written};
     use firn_engine::origin::SourcePosition;
-    use parking_lot::Mutex;
     use serde_json::{Value, json};
     use tokio::sync::Notify;
 
