@@ -90,7 +90,7 @@ pub(crate) async fn store(
         "filtered": origin.filtered,
     });
     if let Some(note) = &origin.note {
-        line["note"] = json!(note);
+        line["note"] = json!(&**note);
     }
     let mut body = line.to_string().into_bytes();
     body.push(b'\n');

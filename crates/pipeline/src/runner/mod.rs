@@ -25,6 +25,8 @@ mod status;
 mod steps;
 mod submission;
 #[cfg(test)]
+mod submission_tests;
+#[cfg(test)]
 mod window_rule_cost;
 mod windows;
 mod worker;
@@ -57,7 +59,7 @@ use crate::definition::{Definition, SourceDefinition};
 use crate::mapping::Pack;
 use crate::parsed_rules::ParsedRules;
 use crate::rule_budget::RuleBudgets;
-use crate::sources::{Clock, Positions, Resume, SendRefused, SourceCounters, SourceEvent, SourceOutput};
+use crate::sources::{BatchOutcome, Clock, Positions, Resume, SourceCounters, SourceEvent, SourceOutput};
 
 pub use connectors::{Connectors, OpenSource};
 pub use coverage_ledger::{CoverageRecord, INDEX as COVERAGE_INDEX, PAUSES};
@@ -67,6 +69,7 @@ pub use replay::{ReplayOutcome, StoredDocument};
 pub use rule_costs::RuleCost;
 pub use rule_run::{RuleRun, TenantEvent};
 pub use status::{EventCounts, PipelineStatus, RuleCoverage, RulesStatus, SimulatedRecord};
+pub use submission::PushedEvent;
 pub use windows::WindowStatus;
 pub use write::partition_of_events;
 
@@ -74,32 +77,10 @@ pub use write::partition_of_events;
 const BYTES_MAX: usize = 32 << 20;
 /// Maximum waiting jobs; sources are bounded before that.
 const QUEUE_LIMIT: usize = 10_000;
-/// What a sender that was refused is told to wait.
-const RETRY_AFTER_SECONDS: u64 = 1;
 /// Start of the names of partitions that hold no events of a source.
 const MARK: char = '#';
 /// How long a stop waits for the events that were taken.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
-
-/// Event that a request hands over.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PushedEvent {
-    /// The record.
-    pub bytes: Bytes,
-    /// Time of the event as its protocol states it, nanoseconds since the epoch; `None`: the time of arrival.
-    pub time_ns: Option<i64>,
-    /// See [`SourceEvent::context`].
-    pub context: Option<Bytes>,
-}
-
-impl From<Bytes> for PushedEvent {
-    fn from(bytes: Bytes) -> Self {
-        Self {
-            bytes,
-            ..Self::default()
-        }
-    }
-}
 
 /// Pipelines of a node.
 pub struct Runner {
@@ -454,6 +435,31 @@ impl Runner {
             .collect()
     }
 
+    /// Hands events to a pipeline whose source takes them by requests, and waits until they are stored.
+    ///
+    /// # Errors
+    /// [`firn_model::ErrorKind::ResourceNotFound`]: no such pipeline. [`firn_model::ErrorKind::IllegalArgument`]: its source is
+    /// another one. [`firn_model::ErrorKind::Rejected`]: it has as many events waiting as it may have; nothing was taken. Other
+    /// errors are those of the write: the events may be stored in part. If the same events are submitted again, parts of 10,000 events
+    /// that are stored stay so.
+    pub async fn submit(&self, id: &str, events: Vec<impl Into<PushedEvent>>) -> Result<BatchOutcome> {
+        let events = events.into_iter().map(Into::into).collect();
+        self.submit_all(vec![(id.to_owned(), events)]).await
+    }
+
+    /// The same with the events of one request for several pipelines.
+    ///
+    /// # Errors
+    /// As [`Runner::submit`].
+    pub async fn submit_all(&self, by_pipeline: Vec<(String, Vec<PushedEvent>)>) -> Result<BatchOutcome> {
+        let mut with_outputs = Vec::new();
+        for (id, events) in by_pipeline {
+            let output = self.output(&id)?;
+            with_outputs.push((id, output, events));
+        }
+        self.bodies.submit(with_outputs).await
+    }
+
     /// Replays dead letters of a pipeline: each record goes through its steps again, and a letter whose event is stored then is
     /// removed. Returns one outcome for each letter, in the same order.
     ///
@@ -545,20 +551,6 @@ fn entry<'a>(id: &str, pipelines: &'a BTreeMap<String, Entry>) -> Result<&'a Ent
 
 fn disabled(id: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("pipeline [{id}] is disabled"))
-}
-
-fn refusal(id: &str, refused: &SendRefused) -> Error {
-    match refused {
-        SendRefused::Full(_) => Error::new(
-            ErrorKind::Rejected,
-            format!("pipeline [{id}] has as many events waiting as it may have"),
-        )
-        .with_details(Map::from_iter([(
-            "retry_after_seconds".to_owned(),
-            RETRY_AFTER_SECONDS.into(),
-        )])),
-        SendRefused::Stopped => Error::new(ErrorKind::Unavailable, format!("pipeline [{id}] stops")),
-    }
 }
 
 /// Stops pipelines side by side. Sources stop at once; what they have delivered is stored for a while longer.

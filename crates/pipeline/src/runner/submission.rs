@@ -8,20 +8,44 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
+use serde_json::Map;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use super::{PushedEvent, Runner, refusal};
-use crate::sources::{BATCH_EVENTS_MAX, Batch, BatchOutcome, SourceEvent, SourceOutput};
+use crate::sources::{BATCH_EVENTS_MAX, Batch, BatchOutcome, SendRefused, SourceEvent, SourceOutput};
 
 /// How long a body whose request failed is remembered: longer than senders wait before they try again.
 const REMEMBERED_FOR: Duration = Duration::from_secs(600);
 /// Bodies that are remembered; each takes some hundred bytes. The oldest are dropped.
 const REMEMBERED_MAX: usize = 10_000;
 
+/// What a sender that was refused is told to wait.
+const RETRY_AFTER_SECONDS: u64 = 1;
+
 type Hash = [u8; 32];
+
+/// Event that a request hands over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PushedEvent {
+    /// The record.
+    pub bytes: Bytes,
+    /// Time of the event as its protocol states it, nanoseconds since the epoch; `None`: the time of arrival.
+    pub time_ns: Option<i64>,
+    /// See [`SourceEvent::context`].
+    pub context: Option<Bytes>,
+}
+
+impl From<Bytes> for PushedEvent {
+    fn from(bytes: Bytes) -> Self {
+        Self {
+            bytes,
+            ..Self::default()
+        }
+    }
+}
 
 /// Bodies that are being stored, or are stored in part.
 #[derive(Debug, Default)]
@@ -51,26 +75,15 @@ struct Part {
     events: Vec<PushedEvent>,
 }
 
-impl Runner {
-    /// Hands events to a pipeline whose source takes them by requests, and waits until they are stored.
-    ///
-    /// # Errors
-    /// [`ErrorKind::ResourceNotFound`]: no such pipeline. [`ErrorKind::IllegalArgument`]: its source is another one.
-    /// [`ErrorKind::Rejected`]: it has as many events waiting as it may have; nothing was taken. Other errors are those of the write: the
-    /// events may be stored in part. If the same events are submitted again, parts of [`BATCH_EVENTS_MAX`] events that are stored stay so.
-    pub async fn submit(&self, id: &str, events: Vec<impl Into<PushedEvent>>) -> Result<BatchOutcome> {
-        let events = events.into_iter().map(Into::into).collect();
-        self.submit_all(vec![(id.to_owned(), events)]).await
-    }
-
-    /// The same with the events of one request for several pipelines.
-    ///
-    /// # Errors
-    /// As [`Runner::submit`].
-    pub async fn submit_all(&self, by_pipeline: Vec<(String, Vec<PushedEvent>)>) -> Result<BatchOutcome> {
+impl Bodies {
+    /// Stores the events of one request, by the ids of their pipelines.
+    pub(super) async fn submit(
+        &self,
+        by_pipeline: Vec<(String, SourceOutput, Vec<PushedEvent>)>,
+    ) -> Result<BatchOutcome> {
         let mut parts = Vec::new();
-        for (id, mut events) in by_pipeline {
-            let (id, output) = (Arc::from(id.as_str()), self.output(&id)?);
+        for (id, output, mut events) in by_pipeline {
+            let id: Arc<str> = id.into();
             while !events.is_empty() {
                 let rest = events.split_off(events.len().min(BATCH_EVENTS_MAX));
                 parts.push(Part {
@@ -86,13 +99,13 @@ impl Runner {
         let hashed = tokio::task::spawn_blocking(move || (hash(&parts), parts)).await;
         let (hash, parts) = hashed.map_err(|_| failed())?;
         let request = Arc::new(());
-        let body = self.bodies.open(hash, parts.len(), &request);
+        let body = self.open(hash, parts.len(), &request);
         let storing = tokio::spawn({
             let body = Arc::clone(&body);
             async move { store(parts, &mut body.stored.lock().await).await }
         });
         let sum = storing.await.map_err(|_| failed())??;
-        self.bodies.close(&hash, &body);
+        self.close(&hash, &body);
         drop(request);
         Ok(sum)
     }
@@ -233,179 +246,23 @@ impl Bodies {
     }
 }
 
+fn refusal(id: &str, refused: &SendRefused) -> Error {
+    match refused {
+        SendRefused::Full(_) => Error::new(
+            ErrorKind::Rejected,
+            format!("pipeline [{id}] has as many events waiting as it may have"),
+        )
+        .with_details(Map::from_iter([(
+            "retry_after_seconds".to_owned(),
+            RETRY_AFTER_SECONDS.into(),
+        )])),
+        SendRefused::Stopped => Error::new(ErrorKind::Unavailable, format!("pipeline [{id}] stops")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use async_trait::async_trait;
-    use bytes::Bytes;
-    use firn_engine::Scope;
-    use firn_engine::document::{BulkItemResponse, BulkRequest, BulkResponse, Effect, Operation, Written};
-    use firn_engine::origin::SourcePosition;
-    use serde_json::{Value, json};
-    use tokio::sync::Notify;
-
-    use super::super::{Connectors, Destination};
     use super::*;
-
-    /// Destination that counts what it stores.
-    #[derive(Default)]
-    struct Counting {
-        stored: Mutex<BTreeMap<(String, Vec<u8>), usize>>,
-        /// Fails bulks with an event that contains this.
-        failing: Mutex<Option<&'static str>>,
-        /// Bulks wait while it is set.
-        is_closed: Mutex<bool>,
-        opened: Notify,
-        arrived: Notify,
-    }
-
-    #[async_trait]
-    impl Destination for Counting {
-        async fn bulk(&self, _: &Arc<Scope>, request: BulkRequest) -> Result<BulkResponse> {
-            self.arrived.notify_one();
-            while *self.is_closed.lock() {
-                self.opened.notified().await;
-            }
-            let sources = request.items.iter().map(|item| match &item.operation {
-                Operation::Create { source } => (item.index.clone(), source.to_vec()),
-                _ => panic!("events are created"),
-            });
-            let sources: Vec<(String, Vec<u8>)> = sources.collect();
-            let failing = *self.failing.lock();
-            if let Some(text) = failing
-                && sources
-                    .iter()
-                    .any(|(_, source)| String::from_utf8_lossy(source).contains(text))
-            {
-                return Err(Error::new(ErrorKind::Unavailable, "not now"));
-            }
-            let mut response = BulkResponse::default();
-            for place in sources {
-                response.items.push(BulkItemResponse {
-                    index: place.0.clone(),
-                    id: String::new(),
-                    result: Ok(Written {
-                        effect: Effect::Created,
-                        version: 1,
-                        seq_no: 0,
-                        primary_term: 1,
-                        forced_refresh: false,
-                        get: None,
-                    }),
-                });
-                *self.stored.lock().entry(place).or_default() += 1;
-            }
-            Ok(response)
-        }
-
-        async fn resume_offset(&self, _: &str, _: &str) -> Result<Option<u64>> {
-            Ok(None)
-        }
-
-        async fn settle(&self, _: &str, _: &str, _: u64) {}
-
-        async fn source_positions(&self, _: &str) -> Result<Vec<SourcePosition>> {
-            Ok(Vec::new())
-        }
-
-        async fn create_template(&self, _: &str, _: &Value) -> Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Counting {
-        /// Returns how many different events are stored, and how often the most frequent one.
-        fn stored(&self) -> (usize, usize) {
-            let stored = self.stored.lock();
-            (stored.len(), stored.values().copied().max().unwrap_or(0))
-        }
-    }
-
-    async fn runner(destination: &Arc<Counting>) -> Arc<Runner> {
-        let connectors = Connectors::of_sources(Arc::new(|_| Err(Error::internal("no source"))));
-        let runner = Runner::new(
-            Arc::clone(destination) as Arc<dyn Destination>,
-            connectors,
-            Arc::new(|| 7),
-            2,
-        );
-        let body = |index: &str| {
-            let body = json!({"source": {"type": "http"}, "index": index});
-            Arc::new(body.as_object().unwrap().clone())
-        };
-        runner
-            .apply(&BTreeMap::from([
-                ("one".to_owned(), body("one")),
-                ("two".to_owned(), body("two")),
-            ]))
-            .await;
-        runner
-    }
-
-    fn events(numbers: std::ops::Range<usize>) -> Vec<PushedEvent> {
-        numbers
-            .map(|n| Bytes::from(format!("{{\"@timestamp\":0,\"n\":{n}}}")).into())
-            .collect()
-    }
-
-    #[tokio::test]
-    async fn a_body_that_is_sent_again_is_stored_once() {
-        let destination = Arc::new(Counting::default());
-        let runner = runner(&destination).await;
-        // Three parts; the second one fails.
-        let end = 2 * BATCH_EVENTS_MAX + 5;
-        *destination.failing.lock() = Some("\"n\":15000}");
-        for _ in 0..2 {
-            let failed = runner.submit("one", events(0..end)).await.unwrap_err();
-            assert_eq!(failed.kind(), ErrorKind::Unavailable);
-            assert_eq!(destination.stored(), (BATCH_EVENTS_MAX + 5, 1));
-        }
-        *destination.failing.lock() = None;
-        let outcome = runner.submit("one", events(0..end)).await.unwrap();
-        assert_eq!((outcome.read, outcome.indexed), (end as u64, end as u64));
-        assert_eq!(destination.stored(), (end, 1));
-        // It has succeeded: the same events are others now.
-        runner.submit("one", events(0..end)).await.unwrap();
-        assert_eq!(destination.stored(), (end, 2));
-        runner.stop().await;
-    }
-
-    #[tokio::test]
-    async fn a_request_for_two_pipelines_is_one_body() {
-        let destination = Arc::new(Counting::default());
-        let runner = runner(&destination).await;
-        let both = || vec![("one".to_owned(), events(0..3)), ("two".to_owned(), events(3..6))];
-        *destination.failing.lock() = Some("\"n\":4}");
-        runner.submit_all(both()).await.unwrap_err();
-        assert_eq!(destination.stored(), (3, 1));
-        *destination.failing.lock() = None;
-        assert_eq!(runner.submit_all(both()).await.unwrap().indexed, 6);
-        assert_eq!(destination.stored(), (6, 1));
-        runner.stop().await;
-    }
-
-    #[tokio::test]
-    async fn a_body_whose_sender_went_away_is_stored_once() {
-        let destination = Arc::new(Counting::default());
-        let runner = runner(&destination).await;
-        let end = BATCH_EVENTS_MAX + 5;
-        *destination.is_closed.lock() = true;
-        tokio::select! {
-            _ = runner.submit("one", events(0..end)) => panic!("the destination waits"),
-            () = destination.arrived.notified() => {}
-        }
-        let again = tokio::spawn({
-            let runner = Arc::clone(&runner);
-            async move { runner.submit("one", events(0..end)).await }
-        });
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        *destination.is_closed.lock() = false;
-        destination.opened.notify_waiters();
-        assert_eq!(again.await.unwrap().unwrap().indexed, end as u64);
-        assert_eq!(destination.stored(), (end, 1));
-        runner.stop().await;
-    }
 
     #[test]
     fn a_body_continues_once_its_request_has_ended() {

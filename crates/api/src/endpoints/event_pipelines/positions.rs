@@ -51,7 +51,7 @@ pub(crate) async fn positions(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiE
 fn print_with_note(at: &SourcePosition) -> Value {
     let mut printed = print_partition(at);
     if let Some(note) = &at.note {
-        printed["note"] = json!(note);
+        printed["note"] = json!(&**note);
     }
     printed
 }

@@ -15,7 +15,7 @@ mod tests;
 pub const FRAME_BYTES_MAX: usize = 1 << 20;
 
 /// Memory that stays with a connection between two frames.
-const KEPT_BYTES: usize = 4 << 10;
+const RETAINED_BYTES: usize = 4 << 10;
 /// A frame without an end grows by this fraction at least.
 const GROWTH: usize = 8;
 
@@ -168,7 +168,7 @@ impl Framer {
                     self.searched = 0;
                     partial.clear();
                     // The next frame is seldom as long.
-                    if partial.capacity() <= KEPT_BYTES {
+                    if partial.capacity() <= RETAINED_BYTES {
                         self.partial = partial;
                     }
                 }

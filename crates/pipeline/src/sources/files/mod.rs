@@ -6,7 +6,7 @@
 //!
 //! With each position the checksum of the bytes before it is stored ([`mark`]). A file that no longer has these bytes was written
 //! anew, in place or by a rename: it is read from its start as the next generation. Only a file that is written anew with the very
-//! bytes that it had there cannot be told from one that grows. Files are looked at four times a second, which needs no notification of
+//! bytes that it had there cannot be distinguished from one that grows. Files are looked at four times a second, which needs no notification of
 //! the file system and works on all of them.
 
 mod failures;
