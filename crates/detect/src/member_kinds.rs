@@ -173,8 +173,8 @@ fn check_kind(place: &str, value: &Value, kind: &Kind) -> Result<(), String> {
             return Err(format!("[{place}] must be one of [{}], not [{text}]", known.join(", ")));
         }
         (Texts, Value::Array(parts)) => {
-            let is_text = |part: &&Value| !part.is_string();
-            return match parts.iter().find(is_text) {
+            let is_other = |part: &&Value| !part.is_string();
+            return match parts.iter().find(is_other) {
                 None => Ok(()),
                 Some(other) => Err(format!(
                     "[{place}] must be a list of strings, not of {}",
