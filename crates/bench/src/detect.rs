@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use cpu_time::ThreadTime;
-use firn_detect::{CpuClock, DetectionRule, Evaluator, LogSources, RuleSet, Value};
+use firn_detect::{CpuClock, DetectionRule, Evaluator, LogSources, Rule, RuleSet, Value};
 use firn_pipeline::mapping::{MapOptions, Mapper, Pack, builtin};
 use firn_pipeline::tables::Tables;
 use firn_tools::rule_files::read_rules;
@@ -103,7 +103,7 @@ pub(super) fn run(args: &DetectArgs) -> anyhow::Result<ExitCode> {
         map(&pack, Some(&rules), &records, true)?,
     );
     let mapped = mapped(&pack, &records)?;
-    let none = Arc::new(RuleSet::compile(Vec::new(), &LogSources::Any).rules);
+    let none = Arc::new(RuleSet::compile(Vec::<Arc<Rule>>::new(), &LogSources::Any).rules);
     row(
         "mapped events, JSON read alone",
         evaluate_printed(&none, &mapped, false)?,
