@@ -60,7 +60,7 @@ fn a_sum_beyond_the_range_of_a_double_has_a_value_and_is_read_again() {
         event["port"] = 1.5e308.into();
         event
     };
-    journal.add("a", Some(1), &[(0, huge(1_000)), (1, huge(2_000))]);
+    journal.add("a", Some(1), &[(0, huge(1_000)), (1, huge(1_500))]);
     journal.check();
     journal.base();
     journal.check();
@@ -71,15 +71,6 @@ fn a_sum_beyond_the_range_of_a_double_has_a_value_and_is_read_again() {
         "{:?}",
         alerts[0].value
     );
-    // Two panes, each within the range.
-    let mut journal = Journal::with(all_rules(1000));
-    let mut low = at(1_000, "a", 0, 0);
-    low["port"] = (-1.5e308).into();
-    journal.add("a", Some(0), &[(0, low)]);
-    journal.add("a", Some(2), &[(1, huge(20_000)), (2, huge(40_000))]);
-    journal.base();
-    journal.check();
-    assert_eq!(found(&journal, "bytes").count(), 1);
 }
 
 /// A journal of rules that is read again at any moment leads to the same state and makes the same alerts.
