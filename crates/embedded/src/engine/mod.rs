@@ -426,7 +426,7 @@ impl Engine for Embedded {
         source: &str,
         partitions: &[String],
     ) -> Result<Knowledge<u64>> {
-        ctx.check()?;
+        check_operator(ctx)?;
         self.services.node.check_open()?;
         self.services.positions.forget(source, partitions).map(Knowledge::Known)
     }

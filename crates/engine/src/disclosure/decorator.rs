@@ -28,7 +28,7 @@ use crate::recovery::ShardRecovery;
 use crate::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use crate::tiers::{ShardMove, Tiers};
-use crate::{Engine, Error, ErrorKind, RequestContext, Result, TenantUsage};
+use crate::{Engine, RequestContext, Result, TenantUsage};
 
 /// Engine whose answers and errors say no more than the caller of the request may see.
 ///
@@ -252,10 +252,6 @@ impl Engine for Disclosed {
         source: &str,
         partitions: &[String],
     ) -> Result<Knowledge<u64>> {
-        if ctx.scope.tenant_id().is_some() {
-            let reason = "only operators may remove the positions of sources";
-            return Err(Error::new(ErrorKind::Forbidden, reason));
-        }
         let forgotten = self.engine.forget_source_positions(ctx, source, partitions).await;
         forgotten.disclosed(ctx)
     }

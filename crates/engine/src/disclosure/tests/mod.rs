@@ -78,7 +78,7 @@ fn operations() -> impl IntoIterator<Item = Operation> {
         "recoveries" clean engine.recoveries(ctx, target());
         "node_stats" clean engine.node_stats(ctx);
         "source_positions" leaks engine.source_positions(ctx, "source");
-        "forget_source_positions" leaks engine.forget_source_positions(ctx, "source", &[]);
+        "forget_source_positions" clean engine.forget_source_positions(ctx, "source", &[]);
         "tenant_usage" leaks engine.tenant_usage(ctx);
         "analyze" clean engine.analyze(ctx, AnalyzeRequest { analyzer: Analyzer::Standard, text: Vec::new() });
         "mount_snapshot" clean engine.mounts().unwrap().mount_snapshot(ctx, mount());
