@@ -19,7 +19,8 @@ export default defineConfig({
   test: {
     environment: 'node',
     include: ['src/**/*.test.{ts,tsx}', 'build/**/*.test.ts'],
-    setupFiles: ['build/raw-json.ts'],
+    setupFiles: ['build/raw-json.ts', 'build/async-timeout.ts'],
+    testTimeout: 60_000,
     poolOptions: { forks: { execArgv: NODE_FLAGS } },
   },
 });
