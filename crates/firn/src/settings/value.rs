@@ -227,7 +227,7 @@ mod tests {
         check("search.max_buckets", "0", "must be >= 1");
         check("xpack.searchable.snapshot.shared_cache.size", "101%", "percentage");
         check("xpack.searchable.snapshot.shared_cache.size", "many", "many");
-        check("logger.level", "loud", "none of error, warn");
+        check("logger.level", "loud", "not one of error, warn");
         check("cluster.name", "", "empty");
         check(
             "cluster.routing.allocation.disk.watermark.flood_stage",
