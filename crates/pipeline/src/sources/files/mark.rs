@@ -40,19 +40,30 @@ impl Mark {
         Self::length_before(self.end)
     }
 
-    /// Prints the note of a position.
-    pub(super) fn to_note(self) -> String {
-        format!("{}:{:08x}", self.end, self.checksum)
+    /// Prints the note of a position, with the offsets at which lines were cut.
+    pub(super) fn to_note(self, cuts: &[u64]) -> String {
+        let mut note = format!("{}:{:08x}", self.end, self.checksum);
+        for cut in cuts {
+            note.push(':');
+            note.push_str(&cut.to_string());
+        }
+        note
     }
 
     /// Reads the output of [`Mark::to_note`]; `None`: it is none.
     pub(super) fn from_note(note: &str) -> Option<Self> {
         let (end, checksum) = note.split_once(':')?;
+        let checksum = checksum.split(':').next()?;
         Some(Self {
             end: end.parse().ok()?,
             checksum: u32::from_str_radix(checksum, 16).ok()?,
         })
     }
+}
+
+/// Returns the offsets at which lines were cut, of the output of [`Mark::to_note`].
+pub(super) fn cuts_of_note(note: &str) -> Vec<u64> {
+    note.split(':').skip(2).filter_map(|cut| cut.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -65,12 +76,15 @@ mod tests {
         let mark = Mark::of(&bytes, 5000);
         assert_eq!(mark.covers(), (904, 4096));
         assert!(mark.is_of(&bytes[904..]) && !mark.is_of(&bytes[903..4999]) && !mark.is_of(&bytes));
-        assert_eq!(Mark::from_note(&mark.to_note()), Some(mark));
+        assert_eq!(Mark::from_note(&mark.to_note(&[])), Some(mark));
         let short = Mark::of(b"abc", 3);
         assert_eq!(
             (short.covers(), short.is_of(b"abc"), short.is_of(b"abd")),
             ((0, 3), true, false)
         );
+        let note = mark.to_note(&[7, 12]);
+        assert_eq!((Mark::from_note(&note), cuts_of_note(&note)), (Some(mark), vec![7, 12]));
+        assert_eq!(cuts_of_note(&mark.to_note(&[])), [0; 0]);
         for bad in ["", "1", "x:0", "1:z"] {
             assert_eq!(Mark::from_note(bad), None, "{bad}");
         }

@@ -44,6 +44,8 @@ const READ_AGAIN_AFTER: Duration = Duration::from_secs(5);
 const SHOW_EVERY: Duration = Duration::from_secs(1);
 /// Files with an open handle. Those that changed least recently are closed.
 const OPEN_MAX: usize = 512;
+/// Files that are read before some are closed.
+const OPENED_AT_ONCE: usize = 64;
 /// Files that the patterns may match.
 const FILES_MAX: usize = 100_000;
 
@@ -221,9 +223,13 @@ impl Following {
         let due = self.tails.iter().filter(|(_, followed)| followed.is_due);
         let mut due: Vec<FileId> = due.map(|(id, _)| *id).collect();
         due.sort_unstable();
-        for id in due {
+        for (number, id) in due.into_iter().enumerate() {
             if self.output.is_stopped() {
                 return Ok(false);
+            }
+            if number % OPENED_AT_ONCE == OPENED_AT_ONCE - 1 {
+                self.close_some();
+                self.show_state();
             }
             let Some(followed) = self.tails.remove(&id) else {
                 continue;

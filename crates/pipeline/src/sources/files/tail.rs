@@ -10,7 +10,7 @@ use bytes::Bytes;
 use memchr::memchr;
 
 use super::super::{Resume, SourceEvent};
-use super::mark::Mark;
+use super::mark::{self, Mark};
 use super::unpacked::{self, End, Unpacked};
 
 /// Bytes that one reading takes at most.
@@ -21,6 +21,8 @@ const LINES_MAX: usize = 2000;
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the first line that identify a file.
 const FIRST_BYTES: usize = 1024;
+/// Cuts that are remembered.
+const CUTS_MAX: usize = 16;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// Device and inode.
@@ -131,6 +133,9 @@ pub(super) struct Tail {
     offset: Option<u64>,
     /// What was read before the position; `None`: nothing, or it is not known.
     mark: Option<Mark>,
+    /// Where lines without a line break were taken for whole, ascending. Lines that are read again end there again, also if they were
+    /// completed since: an event that is stored is not stored with the rest of its line once more, and the rest is an event.
+    cuts: Vec<u64>,
     /// Where the file ends behind a last line without a line break, and since when.
     partial: Option<(u64, Instant)>,
     unpacked: Option<Unpacked>,
@@ -154,6 +159,7 @@ impl Tail {
             before: None,
             offset: None,
             mark: None,
+            cuts: Vec::new(),
             partial: None,
             unpacked: None,
             cut: None,
@@ -259,6 +265,7 @@ impl Tail {
         self.first = None;
         self.offset = None;
         self.mark = None;
+        self.cuts.clear();
         self.partial = None;
         self.unpacked = None;
         self.cut = None;
@@ -318,6 +325,9 @@ impl Tail {
         self.offset = Some(resume.map_or(0, |resume| resume.offset));
         let note = resume.and_then(|resume| resume.note.as_deref());
         self.mark = note.and_then(Mark::from_note);
+        self.cuts = note.map(mark::cuts_of_note).unwrap_or_default();
+        // The bytes before the end were read: the line that follows begins there.
+        self.cuts.extend(self.mark.map(|mark| mark.end));
     }
 
     /// Reads the next whole lines. `after`: time until a last line without a line break is whole.
@@ -381,9 +391,8 @@ impl Tail {
         let bytes = [&unpacked.before[..], &unpacked.text[..]].concat();
         let ends = match &end {
             Ok(End::Clean) => Some(Duration::ZERO),
-            // It may still be written.
-            Ok(End::Cut) => Some(after),
-            Ok(End::Full) | Err(_) => None,
+            // After a cut, more may still be written.
+            Ok(End::Cut | End::Full) | Err(_) => None,
         };
         let Some(lines) = self.split(&bytes, context, offset, ends) else {
             // A file that is still being written is unpacked again when it has changed.
@@ -412,15 +421,21 @@ impl Tail {
                 false
             }
         };
-        let (lines, taken) = split(new, offset, is_whole)?;
+        let (lines, taken) = split(new, offset, is_whole, &self.cuts)?;
         let next = offset + taken as u64;
+        if is_whole && has_rest && taken == new.len() {
+            self.cuts.push(next);
+            self.cuts.dedup();
+            let excess = self.cuts.len().saturating_sub(CUTS_MAX);
+            self.cuts.drain(..excess);
+        }
         let mark = Mark::of(&bytes[..context + taken], next);
         self.mark = Some(mark);
         Some(Lines {
             first_offset: offset,
             last_offset: next - 1,
             lines,
-            note: mark.to_note(),
+            note: mark.to_note(&self.cuts),
         })
     }
 
@@ -513,15 +528,19 @@ impl Tail {
 }
 
 /// Splits bytes that start at an offset into lines, and returns the length of what they cover. `ends`: what is behind the last line
-/// break is a line, too.
-fn split(bytes: &[u8], offset: u64, ends: bool) -> Option<(Vec<(u64, Bytes)>, usize)> {
+/// break is a line, too. A line ends at each of `cuts`, too.
+fn split(bytes: &[u8], offset: u64, ends: bool, cuts: &[u64]) -> Option<(Vec<(u64, Bytes)>, usize)> {
     let whole = Bytes::copy_from_slice(bytes);
     let bytes = &whole[..];
     let (mut at, mut lines) = (0, Vec::new());
     while at < bytes.len() && lines.len() < LINES_MAX {
         let rest = &bytes[at..];
-        let (length, next) = match memchr(b'\n', rest) {
+        let start = offset + at as u64;
+        let cut = cuts.iter().find(|cut| **cut > start);
+        let cut = cut.map(|cut| (cut - start) as usize).filter(|cut| *cut <= rest.len());
+        let (length, next) = match memchr(b'\n', &rest[..cut.unwrap_or(rest.len())]) {
             Some(end) => (end, end + 1),
+            None if cut.is_some() => cut.map(|cut| (cut, cut))?,
             None if ends || rest.len() >= LINE_BYTES_MAX => (rest.len(), rest.len()),
             None => break,
         };

@@ -399,7 +399,8 @@ async fn a_gzip_file_that_stays_cut_is_an_error_until_it_is_whole() {
     let stored = Arc::new(Stored::default());
     let log = folder.path().join("a.gz");
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(b"one\ntwo\n").unwrap();
+    // What is behind the last line break is no line before the file is whole.
+    encoder.write_all(b"one\ntwo\nthr").unwrap();
     encoder.flush().unwrap();
     append(&log, std::mem::take(encoder.get_mut()));
     let run = start_with(folder.path(), "*", &stored, "600ms", "7d");
@@ -409,12 +410,64 @@ async fn a_gzip_file_that_stays_cut_is_an_error_until_it_is_whole() {
     tokio::time::sleep(LOOK_EVERY * 4).await;
     assert_eq!(run.counters.values()["read_errors"], 1);
     assert!(last_error().contains("a.gz"));
-    encoder.write_all(b"three\n").unwrap();
+    encoder.write_all(b"ee\n").unwrap();
     append(&log, encoder.finish().unwrap());
     run.wait_for_count(3).await;
     super::super::testing::wait_for("no error", || run.counters.last_error().is_none()).await;
     run.stop().await.unwrap();
     assert_eq!(stored.records(), ["one", "three", "two"]);
+}
+
+#[tokio::test]
+async fn the_rest_of_a_line_that_is_completed_while_nothing_runs_is_an_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let log = folder.path().join("a.log");
+    append(&log, "one\ntwo, ha");
+    let run = start_with(folder.path(), "*", &stored, "100ms", "7d");
+    run.wait_for_count(2).await;
+    run.kill().await;
+    append(&log, "lf\nthree\nfour, ha");
+    stored.resume_earlier(0);
+    let run = start_with(folder.path(), "*", &stored, "100ms", "7d");
+    run.wait_for_count(5).await;
+    run.kill().await;
+    // The first of the cut lines is not in the last batch any more.
+    append(&log, "lf\nfive\n");
+    stored.resume_earlier(0);
+    let run = start_with(folder.path(), "*", &stored, "100ms", "7d");
+    run.wait_for_count(7).await;
+    run.stop().await.unwrap();
+    let lines = ["five", "four, ha", "lf", "lf", "one", "three", "two, ha"];
+    assert_eq!(stored.records(), lines);
+}
+
+#[tokio::test]
+async fn a_bounded_number_of_files_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let files = OPEN_MAX + 10 * OPENED_AT_ONCE;
+    for number in 0..files {
+        append(
+            &folder.path().join(format!("{number}.log")),
+            format!("line of {number}\n"),
+        );
+    }
+    let open_now = || {
+        let handles = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let paths = handles.filter_map(|handle| fs::read_link(handle.path()).ok());
+        paths.filter(|path| path.starts_with(folder.path())).count()
+    };
+    let run = start(folder.path(), "*.log", &stored);
+    let mut most = 0;
+    super::super::testing::wait_for("all files", || {
+        most = most.max(open_now());
+        stored.count() == files
+    })
+    .await;
+    run.stop().await.unwrap();
+    // One reading opens a second handle for a moment.
+    assert!((OPEN_MAX / 2..=OPEN_MAX + OPENED_AT_ONCE + 2).contains(&most), "{most}");
 }
 
 #[tokio::test]
