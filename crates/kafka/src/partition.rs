@@ -110,6 +110,7 @@ impl Partition {
         let events = std::mem::take(&mut self.building);
         self.building_bytes = 0;
         self.ready.push_back(Batch {
+            stored: None,
             partition: Some(Arc::clone(name)),
             events,
             first_offset: self.first_offset,

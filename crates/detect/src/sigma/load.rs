@@ -47,6 +47,8 @@ struct Head {
     id: Option<String>,
     title: String,
     has_condition: bool,
+    /// It has an id that is no string, which the parser drops.
+    has_wrong_id: bool,
 }
 
 impl Heads {
@@ -58,6 +60,7 @@ impl Heads {
             Head {
                 id: text("id"),
                 title: text("title").unwrap_or_default(),
+                has_wrong_id: document.get("id").is_some_and(|id| !id.is_string() && !id.is_null()),
                 has_condition: document
                     .get("correlation")
                     .is_some_and(|correlation| correlation.get("condition").is_some()),
@@ -71,6 +74,16 @@ impl Heads {
         match &self.0[..] {
             [head] => (head.id.clone().unwrap_or_default(), head.title.clone()),
             _ => (String::new(), String::new()),
+        }
+    }
+
+    /// Fails if the document of a rule has an id that is no string: its title would be taken for its id, and two rules of one title would
+    /// be one.
+    fn check_id(&self, id: &Option<String>, title: &str) -> Result<(), String> {
+        let is_wrong = |head: &Head| head.has_wrong_id && head.title == title;
+        match id.is_none() && self.0.iter().any(is_wrong) {
+            true => Err("[id] must be a string".to_owned()),
+            false => Ok(()),
         }
     }
 
@@ -89,8 +102,14 @@ pub struct Document<'y> {
     pub text: &'y str,
 }
 
+/// Removes the byte order mark that some editors write before a text.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// Returns the documents of a YAML text that have content.
 pub fn documents(yaml: &str) -> Vec<Document<'_>> {
+    let yaml = without_mark(yaml);
     let mut documents = Vec::new();
     let (mut start, mut place) = (0, 0);
     let mut content_line = None;
@@ -126,6 +145,7 @@ pub fn load(yaml: &str) -> Loaded {
 /// Reads a text whose filters may be for rules of other texts: [`apply_filters`] adds them to the rules.
 pub fn load_parts(yaml: &str) -> Loaded {
     let mut loaded = Loaded::default();
+    let yaml = without_mark(yaml);
     let heads = Heads::read(yaml);
     let (id, title) = heads.of_only();
     let of_text = |reason: String| RuleError {
@@ -142,7 +162,7 @@ pub fn load_parts(yaml: &str) -> Loaded {
     };
     loaded.errors.extend(collection.errors.into_iter().map(of_text));
     for rule in &collection.rules {
-        match convert(rule) {
+        match heads.check_id(&rule.id, &rule.title).and_then(|()| convert(rule)) {
             Ok(converted) => {
                 loaded.rules.push(converted);
                 loaded.names.push(rule.name.clone());
@@ -150,14 +170,19 @@ pub fn load_parts(yaml: &str) -> Loaded {
             Err(reason) => loaded.errors.push(refusal(&rule.id, &rule.title, reason)),
         }
     }
-    let correlations = collection.correlations.into_iter().map(|parsed| Correlation {
-        id: parsed.id.clone().unwrap_or_else(|| parsed.title.clone()),
-        title: parsed.title.clone(),
-        references: parsed.rules.clone(),
-        has_condition: heads.has_condition(&parsed),
-        parsed,
-    });
-    loaded.correlations = correlations.collect();
+    for parsed in collection.correlations {
+        if let Err(reason) = heads.check_id(&parsed.id, &parsed.title) {
+            loaded.errors.push(refusal(&parsed.id, &parsed.title, reason));
+            continue;
+        }
+        loaded.correlations.push(Correlation {
+            id: parsed.id.clone().unwrap_or_else(|| parsed.title.clone()),
+            title: parsed.title.clone(),
+            references: parsed.rules.clone(),
+            has_condition: heads.has_condition(&parsed),
+            parsed,
+        });
+    }
     for filter in &collection.filters {
         match Filter::read(filter) {
             Ok(filter) => loaded.filters.push(filter),
@@ -208,7 +233,7 @@ pub struct Headline {
 
 /// Reads what a list shows of the correlation or else the first rule of a text, without a look at its conditions; `None`: it has none.
 pub fn headline(yaml: &str) -> Option<Headline> {
-    let collection = parse_sigma_yaml(yaml).ok()?;
+    let collection = parse_sigma_yaml(without_mark(yaml)).ok()?;
     let of_rule = collection.rules.into_iter().next();
     let of_rule = of_rule.map(|rule| (rule.title, rule.level, rule.tags));
     let of_correlation = collection.correlations.into_iter().next();

@@ -439,3 +439,31 @@ fn an_empty_list_of_values_is_refused() {
         );
     }
 }
+
+#[test]
+fn an_id_that_is_no_text_is_refused() {
+    let text = |id: &str| rule("{a: x}").replace("id: t", &format!("id: {id}"));
+    for id in ["1001", "true", "1.50", "[a]", "{a: b}"] {
+        let loaded = load(&text(id));
+        assert_eq!(loaded.rules, [], "{id}");
+        assert_eq!(loaded.errors.len(), 1, "{id}");
+        assert_eq!(loaded.errors[0].reason, "[id] must be a string", "{id}");
+    }
+    for (id, expect) in [("'1001'", "1001"), ("null", "t"), ("r-1", "r-1")] {
+        let loaded = load(&text(id));
+        assert_eq!(loaded.errors, [], "{id}");
+        assert_eq!(loaded.rules[0].id, expect);
+    }
+    let correlation = "title: c\nid: 7\ncorrelation: {type: event_count, rules: [t], group-by: [a], timespan: 1m, condition: {gte: 2}}\n";
+    let loaded = load(&format!("{}---\n{correlation}", rule("{a: x}")));
+    assert!(loaded.correlations.is_empty());
+    assert_eq!(loaded.errors[0].reason, "[id] must be a string");
+}
+
+#[test]
+fn a_byte_order_mark_is_ignored() {
+    let marked = format!("\u{feff}{}", rule("{a: x}"));
+    assert_eq!(load(&marked).errors, []);
+    assert_eq!(load(&marked).rules, load(&rule("{a: x}")).rules);
+    assert_eq!(super::load::documents(&marked)[0].text, rule("{a: x}"));
+}

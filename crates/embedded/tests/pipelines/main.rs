@@ -64,6 +64,7 @@ impl Source for Numbers {
                 stored_at: None,
             };
             let batch = Batch {
+                stored: None,
                 partition: Some(self.partition.into()),
                 events: (next..=last).map(event).collect(),
                 first_offset: next,
@@ -246,6 +247,7 @@ impl Source for TooLarge {
                 stored_at: None,
             };
             let batch = Batch {
+                stored: None,
                 partition: Some("large/0".into()),
                 events: (first..=last).map(event).collect(),
                 first_offset: first,

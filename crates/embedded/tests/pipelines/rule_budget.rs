@@ -178,6 +178,7 @@ impl World {
         };
         let (done, outcome) = oneshot::channel();
         let batch = Batch {
+            stored: None,
             partition: Some(PARTITION.into()),
             events: (first..first + count).map(event).collect(),
             first_offset: first,

@@ -181,6 +181,7 @@ impl RuleRun {
         };
         let events: Vec<SourceEvent> = (0..).zip(events).map(event).collect();
         let batch = Batch {
+            stored: None,
             partition: None,
             first_offset: 0,
             last_offset: events.len() as u64,

@@ -15,11 +15,11 @@ use serde_json::Map;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use crate::sources::{BATCH_EVENTS_MAX, Batch, BatchOutcome, SendRefused, SourceEvent, SourceOutput};
+use crate::sources::{BATCH_EVENTS_MAX, Batch, BatchOutcome, SendRefused, SourceEvent, SourceOutput, StoredEvents};
 
 /// How long a body whose request failed is remembered: longer than senders wait before they try again.
 const REMEMBERED_FOR: Duration = Duration::from_secs(600);
-/// Bodies that are remembered; each takes some hundred bytes. The oldest are dropped.
+/// Bodies that are remembered; each takes some hundred bytes, and a bit for each event. The oldest are dropped.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// What a sender that was refused is told to wait.
@@ -62,10 +62,18 @@ struct Remembered {
 /// A body, as far as it is stored.
 #[derive(Debug)]
 struct Body {
-    /// Outcomes of the parts that are stored. Locked while a request stores the others.
-    stored: tokio::sync::Mutex<Vec<Option<BatchOutcome>>>,
+    /// Its parts. Locked while a request stores them.
+    stored: tokio::sync::Mutex<Vec<Stored>>,
     /// Dropped when the request has its answer, or its sender is gone.
     request: Mutex<Weak<()>>,
+}
+
+/// How far a part is stored.
+#[derive(Debug, Default)]
+struct Stored {
+    /// `None`: some events are not stored.
+    outcome: Option<BatchOutcome>,
+    events: StoredEvents,
 }
 
 /// Events for one pipeline that are stored at once.
@@ -94,7 +102,7 @@ impl Bodies {
             }
         }
         if parts.len() <= 1 {
-            return store(parts, &mut [None]).await;
+            return store(parts, &mut [Stored::default()]).await;
         }
         let hashed = tokio::task::spawn_blocking(move || (hash(&parts), parts)).await;
         let (hash, parts) = hashed.map_err(|_| failed())?;
@@ -116,20 +124,21 @@ fn failed() -> Error {
 }
 
 /// Stores the parts that are not stored. If it fails, `stored` says which are.
-async fn store(parts: Vec<Part>, stored: &mut [Option<BatchOutcome>]) -> Result<BatchOutcome> {
+async fn store(parts: Vec<Part>, stored: &mut [Stored]) -> Result<BatchOutcome> {
     let (mut waiting, mut failure) = (Vec::new(), None);
     for (number, part) in parts.into_iter().enumerate() {
-        if stored[number].is_some() {
+        if stored[number].outcome.is_some() {
             continue;
         }
+        let events = stored[number].events.clone();
         let (done, outcome) = oneshot::channel();
         let sent = match waiting.is_empty() {
             // Nothing of this request waits yet, so it can be refused.
             true => part
                 .output
-                .try_send(part.batch(done))
+                .try_send(part.batch(events, done))
                 .map_err(|refused| refusal(&part.id, &refused)),
-            false => part.output.send(part.batch(done)).await,
+            false => part.output.send(part.batch(events, done)).await,
         };
         if let Err(error) = sent {
             failure = Some(error);
@@ -140,15 +149,19 @@ async fn store(parts: Vec<Part>, stored: &mut [Option<BatchOutcome>]) -> Result<
     for (number, id, outcome) in waiting {
         let stopped = |_| Error::new(ErrorKind::Unavailable, format!("pipeline [{id}] stops"));
         match outcome.await.map_err(stopped).flatten() {
-            Ok(outcome) => stored[number] = Some(outcome),
+            Ok(outcome) => stored[number].outcome = Some(outcome),
             Err(error) => drop(failure.get_or_insert(error)),
         }
     }
     if let Some(failure) = failure {
-        return Err(failure);
+        return Err(match failure.kind() {
+            // The block will pass: a sender must keep the events, and does not after a 403.
+            ErrorKind::IndexBlocked => Error::new(ErrorKind::Unavailable, failure.reason().to_owned()),
+            _ => failure,
+        });
     }
     let mut sum = BatchOutcome::default();
-    for outcome in stored.iter().flatten() {
+    for outcome in stored.iter().filter_map(|part| part.outcome.as_ref()) {
         sum.read += outcome.read;
         sum.indexed += outcome.indexed;
         sum.filtered += outcome.filtered;
@@ -158,7 +171,7 @@ async fn store(parts: Vec<Part>, stored: &mut [Option<BatchOutcome>]) -> Result<
 }
 
 impl Part {
-    fn batch(&self, done: oneshot::Sender<Result<BatchOutcome>>) -> Batch {
+    fn batch(&self, stored: StoredEvents, done: oneshot::Sender<Result<BatchOutcome>>) -> Batch {
         let now_ns = self.output.now_ns();
         let event = |event: &PushedEvent| SourceEvent {
             bytes: event.bytes.clone(),
@@ -173,6 +186,7 @@ impl Part {
             first_offset: 0,
             last_offset: 0,
             retries: false,
+            stored: Some(stored),
             note: None,
             done: Some(done),
         }
@@ -214,7 +228,7 @@ impl Bodies {
             }
         }
         let body = Arc::new(Body {
-            stored: tokio::sync::Mutex::new(vec![None; parts]),
+            stored: tokio::sync::Mutex::new((0..parts).map(|_| Stored::default()).collect()),
             request: Mutex::new(Arc::downgrade(request)),
         });
         if by_hash.contains_key(&hash) {

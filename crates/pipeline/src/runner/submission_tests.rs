@@ -23,6 +23,8 @@ struct Counting {
     stored: Mutex<BTreeMap<(String, Vec<u8>), usize>>,
     /// Fails bulks with an event that contains this.
     failing: Mutex<Option<&'static str>>,
+    /// Blocks the index after so many events of a bulk.
+    blocked_after: Mutex<Option<usize>>,
     /// Bulks wait while it is set.
     is_closed: Mutex<bool>,
     opened: Notify,
@@ -50,7 +52,16 @@ impl Destination for Counting {
             return Err(Error::new(ErrorKind::Unavailable, "not now"));
         }
         let mut response = BulkResponse::default();
-        for place in sources {
+        let blocked_after = self.blocked_after.lock().unwrap_or(usize::MAX);
+        for (number, place) in sources.into_iter().enumerate() {
+            if number >= blocked_after {
+                response.items.push(BulkItemResponse {
+                    index: place.0,
+                    id: String::new(),
+                    result: Err(Error::new(ErrorKind::IndexBlocked, "index [one] blocked")),
+                });
+                continue;
+            }
             response.items.push(BulkItemResponse {
                 index: place.0.clone(),
                 id: String::new(),
@@ -137,6 +148,25 @@ async fn a_body_that_is_sent_again_is_stored_once() {
     // It has succeeded: the same events are others now.
     runner.submit("one", events(0..end)).await.unwrap();
     assert_eq!(destination.stored(), (end, 2));
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_part_of_which_some_events_are_stored_is_stored_once() {
+    let destination = Arc::new(Counting::default());
+    let runner = runner(&destination).await;
+    let end = 2 * BATCH_EVENTS_MAX + 5;
+    *destination.blocked_after.lock() = Some(4096);
+    for attempt in 1..=2 {
+        let failed = runner.submit("one", events(0..end)).await.unwrap_err();
+        // A block will pass: senders keep the events then.
+        assert_eq!(failed.kind(), ErrorKind::Unavailable, "{failed}");
+        assert_eq!(destination.stored(), (2 * 4096 * attempt + 5, 1));
+    }
+    *destination.blocked_after.lock() = None;
+    let outcome = runner.submit("one", events(0..end)).await.unwrap();
+    assert_eq!((outcome.read, outcome.indexed), (end as u64, end as u64));
+    assert_eq!(destination.stored(), (end, 1));
     runner.stop().await;
 }
 

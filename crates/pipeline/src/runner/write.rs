@@ -375,6 +375,7 @@ impl Writer {
                 _ => (batch.last_offset << ALERT_BITS) | ((1 << ALERT_BITS) - 1),
             };
             let of_part = Batch {
+                stored: None,
                 partition: batch.partition.clone(),
                 events: Vec::new(),
                 first_offset,
@@ -510,6 +511,19 @@ impl Writer {
             rejected: Vec::new(),
             stored: vec![None; entries.len()],
         };
+        let of_events = batch
+            .stored
+            .as_ref()
+            .filter(|_| follow.mark.is_empty() && origin.is_none());
+        if let Some(earlier) = of_events {
+            open.retain(|place| !earlier.contains(*place));
+            for place in (0..entries.len()).filter(|place| earlier.contains(*place)) {
+                written.stored[place] = Some((entries[place].index.clone(), String::new()));
+            }
+            if open.is_empty() {
+                return Ok(written);
+            }
+        }
         let mut pause = RETRY_AFTER;
         loop {
             let request = BulkRequest {
@@ -529,6 +543,10 @@ impl Writer {
                         written.rejected.clear();
                     }
                     let (still_open, failure) = sort(&open, response, &mut written);
+                    if let Some(stored) = of_events {
+                        let places = open.iter().filter(|place| written.stored[**place].is_some());
+                        places.for_each(|place| stored.insert(*place));
+                    }
                     if origin.is_none() {
                         open = still_open;
                     }
@@ -584,6 +602,7 @@ fn part_of(batch: &Batch, place: &Range<usize>) -> Batch {
     let offset = |place: usize| batch.events.get(place).map(|event| event.offset);
     let next = offset(place.end).filter(|_| batch.partition.is_some());
     Batch {
+        stored: None,
         partition: batch.partition.clone(),
         events: batch.events[place.clone()].to_vec(),
         first_offset: match place.start {

@@ -390,6 +390,7 @@ pub fn tenant_of(event: &[u8], field: &str) -> Option<String> {
 async fn send(output: &SourceOutput, partition: &str, events: Vec<SourceEvent>, covered: (u64, u64)) -> Result<()> {
     let (done, outcome) = oneshot::channel();
     let batch = Batch {
+        stored: None,
         partition: Some(partition.into()),
         events,
         first_offset: covered.0,

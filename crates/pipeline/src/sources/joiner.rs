@@ -33,6 +33,7 @@ pub(super) async fn join(mut groups: mpsc::Receiver<Vec<SourceEvent>>, output: S
             events.extend(more);
         }
         let batch = Batch {
+            stored: None,
             partition: None,
             events,
             first_offset: 0,

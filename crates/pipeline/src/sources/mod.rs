@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use firn_engine::origin::SourcePosition;
 use firn_model::{Error, Result};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 pub use crate::clock::Clock;
@@ -71,8 +72,31 @@ pub struct Batch {
     pub retries: bool,
     /// Stored with the position, and returned by [`Positions::resume`].
     pub note: Option<Arc<str>>,
+    /// Which events earlier attempts have stored; `None`: the batch is not sent again by parts.
+    pub stored: Option<StoredEvents>,
     /// Receives the outcome once every event is stored as durably as its index demands, or is in the dead letters.
     pub done: Option<oneshot::Sender<Result<BatchOutcome>>>,
+}
+
+/// Which events of a batch are stored, by their places in it. Clones are the same set.
+#[derive(Debug, Clone, Default)]
+pub struct StoredEvents(Arc<Mutex<Vec<u64>>>);
+
+impl StoredEvents {
+    /// Returns whether an event is stored.
+    pub fn contains(&self, place: usize) -> bool {
+        let words = self.0.lock();
+        words.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    }
+
+    /// Notes that an event is stored.
+    pub fn insert(&self, place: usize) {
+        let mut words = self.0.lock();
+        if words.len() <= place / 64 {
+            words.resize(place / 64 + 1, 0);
+        }
+        words[place / 64] |= 1 << (place % 64);
+    }
 }
 
 /// What became of a batch: `read = indexed + filtered + dead_lettered`.

@@ -436,6 +436,7 @@ impl Following {
         let received_ns = self.output.now_ns();
         let (done, outcome) = oneshot::channel();
         let batch = Batch {
+            stored: None,
             partition: Some(partition.into()),
             first_offset: lines.first_offset,
             last_offset: lines.last_offset,
