@@ -316,7 +316,7 @@ fn events_come_by_http_and_bad_requests_are_refused() {
     // The index refuses writes: the sender learns it, and sends again later.
     client.ok("PUT", "/web/_settings", &json!({"index.blocks.write": true}));
     let answer = send(line);
-    assert_eq!(answer.status, 403, "{}", answer.text());
+    assert_eq!(answer.status, 503, "{}", answer.text());
     client.ok("PUT", "/web/_settings", &json!({"index.blocks.write": false}));
     assert_eq!(send(line).status, 200);
     let all = client.ok("GET", "/_firn/pipelines/_stats", &Value::Null);
