@@ -334,7 +334,7 @@ impl Runner {
             let EntryState::Running(running) = &entry.state else {
                 continue;
             };
-            let Some(rules) = running.writer.steps.rules() else {
+            let Some(rules) = running.writer.steps.current_rules() else {
                 continue;
             };
             for id in rules.evaluated() {
@@ -410,7 +410,7 @@ impl Runner {
                     rules: running
                         .writer
                         .steps
-                        .rules()
+                        .current_rules()
                         .map(|rules| RulesStatus::new(&rules, counters, running.writer.windows.as_deref())),
                     tables: running.writer.steps.tables((self.clock)() / 1_000_000),
                     partitions: Vec::new(),
