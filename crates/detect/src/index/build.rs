@@ -188,8 +188,8 @@ impl GroupBuilder {
         Ok(number)
     }
 
-    /// Builds the group. Only the items that decide which rules are tested are in the indexes of the fields: these stay small, and
-    /// a literal that is common is not looked for.
+    /// Builds the group. In the indexes of the fields are the items that decide which rules are tested, and those that are found
+    /// without a pass over the value: these stay small, and a literal that is common is not looked for.
     ///
     /// # Errors
     /// An automaton cannot be built, for readers.
@@ -215,15 +215,15 @@ impl GroupBuilder {
         let mut literals: HashMap<&Field, HashMap<String, Vec<Hit>>> = HashMap::new();
         let mut numbers: HashMap<&Field, HashMap<u64, Vec<u32>>> = HashMap::new();
         let mut items = Vec::with_capacity(self.items.len());
+        let mut is_indexed = Vec::with_capacity(self.items.len());
         for (number, (tests, gate)) in (0u32..).zip(self.items.iter().zip(&gates)) {
             let field = match &tests.field {
                 Field::AnyText => TestedField::AnyText,
                 Field::Named(name) => TestedField::Named(names.find(name).ok_or("a field has no number")?),
             };
-            let mut item = Item::new(field, &tests.tests)?;
-            item.is_indexed = !gate.is_empty();
-            items.push(item);
-            if gate.is_empty() {
+            items.push(Item::new(field, &tests.tests)?);
+            is_indexed.push(!gate.is_empty() || tests.tests.iter().all(is_found_by_hash));
+            if !is_indexed[number as usize] {
                 continue;
             }
             for test in &tests.tests {
@@ -254,8 +254,16 @@ impl GroupBuilder {
                 Field::Named(name) => fields.extend(names.find(name).map(|id| (id, index))),
             }
         }
+        let is_indexed = |item: u32| is_indexed[item as usize];
+        rules.iter_mut().for_each(|node| node.mark_indexed(&is_indexed));
         Ok(Group::new(rules, items, self.tests, fields, any_text, &gates, ungated))
     }
+}
+
+/// Whether a test is for whole values, which are found by their hash.
+fn is_found_by_hash(test: &Test) -> bool {
+    let literals = literals_of(test);
+    literals.is_some_and(|literals| literals.iter().all(|(_, check)| *check == Check::Equals))
 }
 
 fn intern(field: &Field, names: &mut FieldNames) -> Result<Option<FieldId>, String> {

@@ -229,28 +229,33 @@ struct Answers<'a> {
     fields: &'a EventFields,
 }
 
-impl Leaves for Answers<'_> {
-    #[inline]
-    fn is_found(&mut self, item: u32) -> bool {
+impl Answers<'_> {
+    fn passes_item(&mut self, item: u32, test: impl Fn(&Item, &EventFields) -> bool) -> bool {
         let (place, event) = (item as usize, self.state.event);
-        let of_item = &self.group.items[place];
-        if of_item.is_indexed {
-            let found = self.state.found[place];
-            if found != event {
-                return found > event;
-            }
-        }
         let known = self.state.evaluated[place];
         if known >= event {
             return known > event;
         }
-        let passes = match of_item.is_indexed {
-            // Only these need more than their literal.
-            true => of_item.is_verified_in(self.fields),
-            false => of_item.passes(self.fields),
-        };
+        let passes = test(&self.group.items[place], self.fields);
         self.state.evaluated[place] = event + u32::from(passes);
         passes
+    }
+}
+
+impl Leaves for Answers<'_> {
+    #[inline]
+    fn is_found(&mut self, item: u32) -> bool {
+        self.passes_item(item, Item::passes)
+    }
+
+    #[inline]
+    fn is_found_by_index(&mut self, item: u32) -> bool {
+        let (found, event) = (self.state.found[item as usize], self.state.event);
+        match found == event {
+            // Only these need more than their literal.
+            true => self.passes_item(item, Item::is_verified_in),
+            false => found > event,
+        }
     }
 
     fn passes(&mut self, test: u32) -> bool {

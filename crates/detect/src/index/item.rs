@@ -40,8 +40,6 @@ pub(super) enum Check {
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) field: TestedField,
-    /// Its literals are found by the index of the field.
-    pub(super) is_indexed: bool,
     contains: Contains,
     starts: Vec<String>,
     ends: Vec<String>,
@@ -70,7 +68,6 @@ impl Item {
     pub(super) fn new(field: TestedField, tests: &[Test]) -> Result<Self, String> {
         let mut item = Self {
             field,
-            is_indexed: false,
             contains: Contains::Finders(Vec::new()),
             starts: Vec::new(),
             ends: Vec::new(),

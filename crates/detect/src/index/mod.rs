@@ -1,5 +1,6 @@
 //! Index over the conditions of rules: each value is read once, and only rules of which something was found are tested.
 
+mod anchored;
 mod build;
 mod group;
 mod item;

@@ -9,6 +9,8 @@ pub(super) enum Node {
     Not(Box<Node>),
     /// One of the literals of an item was found.
     Found(u32),
+    /// The same of an item whose literals are in the index of its field.
+    Indexed(u32),
     /// A test that no literal stands for.
     Tested(u32),
 }
@@ -16,6 +18,7 @@ pub(super) enum Node {
 /// Answers of the leaves.
 pub(super) trait Leaves {
     fn is_found(&mut self, item: u32) -> bool;
+    fn is_found_by_index(&mut self, item: u32) -> bool;
     fn passes(&mut self, test: u32) -> bool;
 }
 
@@ -23,6 +26,7 @@ impl Node {
     pub(super) fn holds(&self, leaves: &mut impl Leaves) -> bool {
         match self {
             Self::Found(item) => leaves.is_found(*item),
+            Self::Indexed(item) => leaves.is_found_by_index(*item),
             Self::Tested(test) => leaves.passes(*test),
             Self::And(nodes) => nodes.iter().all(|node| node.holds(leaves)),
             Self::Or(nodes) => nodes.iter().any(|node| node.holds(leaves)),
@@ -50,7 +54,7 @@ impl Node {
             Some((cost, gates.into_iter().flat_map(|(_, items)| items).collect()))
         };
         match self {
-            Self::Found(item) => Some((costs[*item as usize], vec![*item])),
+            Self::Found(item) | Self::Indexed(item) => Some((costs[*item as usize], vec![*item])),
             Self::Tested(_) | Self::Not(_) | Self::AtLeast(0, _) => None,
             Self::Or(nodes) | Self::AtLeast(_, nodes) => union(nodes),
             Self::And(nodes) => {
@@ -60,11 +64,23 @@ impl Node {
         }
     }
 
+    /// Marks the items that are in an index.
+    pub(super) fn mark_indexed(&mut self, is_indexed: &impl Fn(u32) -> bool) {
+        match self {
+            Self::Found(item) if is_indexed(*item) => *self = Self::Indexed(*item),
+            Self::Found(_) | Self::Indexed(_) | Self::Tested(_) => {}
+            Self::Not(node) => node.mark_indexed(is_indexed),
+            Self::And(nodes) | Self::Or(nodes) | Self::AtLeast(_, nodes) => {
+                nodes.iter_mut().for_each(|node| node.mark_indexed(is_indexed));
+            }
+        }
+    }
+
     /// Orders the parts so that those which decide sooner come first. Returns how often it is expected to hold, with what is dear
     /// to test above 1.
     pub(super) fn order(&mut self, costs: &[f64]) -> f64 {
         match self {
-            Self::Found(item) => costs[*item as usize].min(0.9),
+            Self::Found(item) | Self::Indexed(item) => costs[*item as usize].min(0.9),
             Self::Tested(_) => 2.0,
             Self::Not(node) => 1.0 + node.order(costs),
             Self::And(nodes) => {

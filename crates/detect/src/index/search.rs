@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use daachorse::DoubleArrayAhoCorasick;
 use foldhash::fast::FixedState;
 
+use super::anchored::{Anchor, AnchoredLiterals};
 use super::item::Check;
 use crate::event::{StoredValue, ValueKind};
 
@@ -16,9 +17,11 @@ pub(super) struct Hit {
 }
 
 /// Literals and numbers of one field.
-#[derive(Default)]
 pub(super) struct FieldIndex {
+    /// Literals anywhere in a value.
     automaton: Option<DoubleArrayAhoCorasick<u32>>,
+    starts_with: Option<AnchoredLiterals>,
+    ends_with: Option<AnchoredLiterals>,
     /// Hits of a literal: from its place to the next one.
     starts: Box<[u32]>,
     hits: Box<[Hit]>,
@@ -28,8 +31,10 @@ pub(super) struct FieldIndex {
 
 impl std::fmt::Debug for FieldIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let anchored = [&self.starts_with, &self.ends_with].into_iter().flatten();
         f.debug_struct("FieldIndex")
-            .field("literals", &(self.starts.len().saturating_sub(1)))
+            .field("anywhere", &(self.starts.len().saturating_sub(1)))
+            .field("anchored", &anchored.map(AnchoredLiterals::len).sum::<usize>())
             .field("numbers", &self.numbers.len())
             .finish_non_exhaustive()
     }
@@ -48,25 +53,46 @@ pub(super) trait Found {
 impl FieldIndex {
     /// Builds the index. Literals are in lower case and not empty.
     pub(super) fn new(literals: HashMap<String, Vec<Hit>>, numbers: HashMap<u64, Vec<u32>>) -> Result<Self, String> {
-        let mut literals: Vec<_> = literals.into_iter().collect();
-        literals.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let mut anywhere: Vec<(String, Vec<Hit>)> = Vec::new();
+        let (mut at_start, mut at_end) = (HashMap::new(), HashMap::new());
+        for (literal, hits) in literals {
+            let (start, others): (Vec<Hit>, Vec<Hit>) =
+                hits.into_iter().partition(|hit| hit.check == Check::StartsWith);
+            let (end, others): (Vec<Hit>, Vec<Hit>) = others
+                .into_iter()
+                .partition(|hit| matches!(hit.check, Check::EndsWith | Check::Equals));
+            for (map, hits) in [(&mut at_start, start), (&mut at_end, end)] {
+                if !hits.is_empty() {
+                    map.insert(literal.clone(), hits);
+                }
+            }
+            if !others.is_empty() {
+                anywhere.push((literal, others));
+            }
+        }
+        anywhere.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let (mut starts, mut hits) = (vec![0], Vec::new());
-        for (_, of_literal) in &literals {
+        for (_, of_literal) in &anywhere {
             hits.extend_from_slice(of_literal);
             starts.push(hits.len() as u32);
         }
-        let automaton = match literals.is_empty() {
+        let automaton = match anywhere.is_empty() {
             true => None,
             false => {
-                let numbered = literals
+                let numbered = anywhere
                     .iter()
                     .zip(0u32..)
                     .map(|((literal, _), number)| (literal, number));
                 Some(DoubleArrayAhoCorasick::with_values(numbered).map_err(|error| error.to_string())?)
             }
         };
+        let anchored = |anchor: Anchor, literals: HashMap<String, Vec<Hit>>| {
+            (!literals.is_empty()).then(|| AnchoredLiterals::new(anchor, literals))
+        };
         Ok(Self {
             automaton,
+            starts_with: anchored(Anchor::Start, at_start),
+            ends_with: anchored(Anchor::End, at_end),
             starts: starts.into(),
             hits: hits.into(),
             numbers: numbers.into_iter().collect(),
@@ -87,6 +113,15 @@ impl FieldIndex {
                 }
             }
         }
+        for anchored in [&self.starts_with, &self.ends_with].into_iter().flatten() {
+            anchored.search(value.lower, |hits, is_whole| {
+                for hit in hits {
+                    if (hit.check != Check::Equals || is_whole) && !found.is_found(hit.item) {
+                        found.found(hit.item);
+                    }
+                }
+            });
+        }
         let Some(automaton) = &self.automaton else {
             return;
         };
@@ -96,18 +131,9 @@ impl FieldIndex {
                 if found.is_found(hit.item) {
                     continue;
                 }
-                let holds = match hit.check {
-                    Check::Contains => true,
-                    Check::StartsWith => literal.start() == 0,
-                    Check::EndsWith => literal.end() == value.lower.len(),
-                    Check::Equals => literal.start() == 0 && literal.end() == value.lower.len(),
-                    Check::Verify => {
-                        found.possible(hit.item);
-                        false
-                    }
-                };
-                if holds {
-                    found.found(hit.item);
+                match hit.check {
+                    Check::Verify => found.possible(hit.item),
+                    _ => found.found(hit.item),
                 }
             }
         }
@@ -116,7 +142,9 @@ impl FieldIndex {
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         let automaton = self.automaton.as_ref().map_or(0, DoubleArrayAhoCorasick::heap_bytes);
-        automaton + size_of_val(&*self.hits) + size_of_val(&*self.starts)
+        let anchored = [&self.starts_with, &self.ends_with].into_iter().flatten();
+        let anchored: usize = anchored.map(AnchoredLiterals::heap_bytes).sum();
+        automaton + anchored + size_of_val(&*self.hits) + size_of_val(&*self.starts)
     }
 }
 
