@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 
 use crate::cost_meter::{CostMeter, CpuClock};
-use crate::event::{EventFields, Value};
+use crate::event::{EventFields, FieldId, Value};
 use crate::index::GroupState;
 use crate::rule_set::RuleSet;
 
@@ -93,7 +93,17 @@ impl Evaluator {
 
     /// Adds a value by the name of its field.
     pub fn push(&mut self, name: &str, value: Value<'_>) {
-        match self.rules.names().find(name) {
+        self.push_value(self.rules.names().find(name), value);
+    }
+
+    /// Whether an object of this name may have a value that a rule looks at.
+    pub(crate) fn reads_below(&self, name: &str) -> bool {
+        self.reads_all_texts || self.rules.names().is_parent(name)
+    }
+
+    /// Adds a value of a field; `None`: no rule reads it by name.
+    pub(crate) fn push_value(&mut self, field: Option<FieldId>, value: Value<'_>) {
+        match field {
             Some(field) => self.fields.push(field, value),
             None => {
                 if let Value::Text(text) = value

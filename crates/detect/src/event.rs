@@ -1,6 +1,6 @@
 //! Fields of one event, as rules read them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
@@ -20,6 +20,8 @@ impl FieldId {
 #[derive(Debug, Clone, Default)]
 pub struct FieldNames {
     numbers: HashMap<Box<str>, FieldId, FixedState>,
+    /// Names of the objects that the fields are in.
+    parents: HashSet<Box<str>, FixedState>,
 }
 
 /// Most fields that the rules of a set may read.
@@ -30,6 +32,12 @@ impl FieldNames {
     #[inline]
     pub fn find(&self, name: &str) -> Option<FieldId> {
         self.numbers.get(name).copied()
+    }
+
+    /// Returns whether an object of this name may have a field that a rule reads.
+    #[inline]
+    pub(crate) fn is_parent(&self, name: &str) -> bool {
+        self.parents.contains(name)
     }
 
     /// Number of fields.
@@ -56,6 +64,8 @@ impl FieldNames {
             .ok()
             .filter(|number| usize::from(*number) < FIELDS_MAX)?;
         self.numbers.insert(name.into(), FieldId(number));
+        let dots = name.match_indices('.');
+        self.parents.extend(dots.map(|(dot, _)| name[..dot].into()));
         Some(FieldId(number))
     }
 }

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value as Json};
 
 use crate::evaluator::Evaluator;
-use crate::event::{Value, ValueKind};
+use crate::event::{FieldId, Value, ValueKind};
 
 /// Objects inside each other whose fields are read.
 const DEPTH_MAX: usize = 32;
@@ -29,6 +29,7 @@ impl Evaluator {
         Printed {
             evaluator: self,
             path: &mut path,
+            field: None,
         }
         .deserialize(&mut input)?;
         input.end()
@@ -93,6 +94,14 @@ fn push_value(evaluator: &mut Evaluator, path: &mut String, value: &Json, depth:
 struct Printed<'e> {
     evaluator: &'e mut Evaluator,
     path: &'e mut String,
+    /// Field whose value it is; `None`: no rule reads it by name.
+    field: Option<FieldId>,
+}
+
+impl Printed<'_> {
+    fn push(self, value: Value<'_>) {
+        self.evaluator.push_value(self.field, value);
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Printed<'_> {
@@ -111,47 +120,51 @@ impl<'de> Visitor<'de> for Printed<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.evaluator.push(self.path, Value::Null);
+        self.push(Value::Null);
         Ok(())
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<(), E> {
-        self.evaluator.push(self.path, Value::Boolean(value));
+        self.push(Value::Boolean(value));
         Ok(())
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<(), E> {
-        self.evaluator.push(self.path, Value::Number(&value.to_string()));
+        self.push(Value::Number(&value.to_string()));
         Ok(())
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<(), E> {
-        self.evaluator.push(self.path, Value::Number(&value.to_string()));
+        self.push(Value::Number(&value.to_string()));
         Ok(())
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.evaluator
-            .push(self.path, Value::Number(&Json::from(value).to_string()));
+        self.push(Value::Number(&Json::from(value).to_string()));
         Ok(())
     }
 
     fn visit_str<E>(self, value: &str) -> Result<(), E> {
-        self.evaluator.push(self.path, Value::Text(value));
+        self.push(Value::Text(value));
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Self { evaluator, path } = self;
-        while items.next_element_seed(Printed { evaluator, path })?.is_some() {}
+        let Self { evaluator, path, field } = self;
+        while items.next_element_seed(Printed { evaluator, path, field })?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let Self { evaluator, path } = self;
+        let Self { evaluator, path, .. } = self;
         let length = path.len();
         while let Some(()) = members.next_key_seed(Name(path))? {
-            members.next_value_seed(Printed { evaluator, path })?;
+            let field = evaluator.rules().names().find(path);
+            match field.is_some() || evaluator.reads_below(path) {
+                true => members.next_value_seed(Printed { evaluator, path, field })?,
+                // Its texts need not be unescaped.
+                false => drop(members.next_value::<IgnoredAny>()?),
+            }
             path.truncate(length);
         }
         Ok(())

@@ -453,6 +453,70 @@ mod tests {
     }
 
     #[test]
+    fn an_evaluator_that_has_chosen_other_gates_finds_the_same_rules() {
+        let seed = 8;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let condition = |random: &mut fastrand::Rng| {
+            let mut part = |modifier: &str| {
+                let field = ["f0", "f1", "f2", "g"][random.usize(0..4)];
+                format!("{{{field}{modifier}: w{}}}", random.u32(0..5))
+            };
+            format!(
+                "{{a: {}, b: {}, c: {}, d: {}, condition: {}}}",
+                part(""),
+                part("|contains"),
+                part("|endswith"),
+                part("|re"),
+                [
+                    "a and b and c",
+                    "a and (b or c)",
+                    "a and not c",
+                    "2 of them",
+                    "d and a",
+                    "not a"
+                ][random.usize(0..6)]
+            )
+        };
+        let rules = (0..60).map(|number| {
+            let condition = condition(&mut random);
+            let yaml = format!("title: t\nid: r-{number}\nlogsource: {{category: x}}\ndetection: {condition}\n");
+            let mut loaded = sigma::load(&yaml);
+            assert_eq!(loaded.errors, [], "{yaml}");
+            loaded.rules.remove(0)
+        });
+        let compiled = RuleSet::compile(rules.collect::<Vec<_>>(), &LogSources::Any);
+        assert_eq!(compiled.errors, []);
+        let set = Arc::new(compiled.rules);
+        let mut evaluator = Evaluator::new(Arc::clone(&set));
+        let mut is_found = 0;
+        for number in 0..6_000 {
+            let mut event = json!({});
+            for field in ["f0", "f1", "f2", "g"] {
+                // One value of the first field is in nearly all events.
+                let word = if field == "f0" && random.u8(0..20) > 0 {
+                    0
+                } else {
+                    random.u32(0..5)
+                };
+                event[field] = ["w", "xw"].map(|start| format!("{start}{word}"))[random.usize(0..2)]
+                    .clone()
+                    .into();
+            }
+            evaluator.begin();
+            evaluator.push_object(event.as_object().unwrap());
+            let mut numbers = Vec::new();
+            evaluator.evaluate(&mut numbers);
+            let ids: Vec<String> = numbers
+                .iter()
+                .map(|number| set.rules()[*number as usize].id.clone())
+                .collect();
+            is_found += ids.len();
+            assert_eq!(ids, matches(&set, &event), "seed {seed}, event {number}: {event}");
+        }
+        assert!(is_found > 6_000, "{is_found}");
+    }
+
+    #[test]
     fn a_changed_rule_compiles_no_other_one() {
         let mut rules: Vec<Arc<Rule>> = (0..300).map(|number| rule(number, "w1")).collect();
         let base = RuleSet::compile(rules.clone(), &sources()).rules;

@@ -111,3 +111,51 @@ fn key(part: &[u8]) -> u64 {
     key[..part.len()].copy_from_slice(part);
     u64::from_le_bytes(key)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::item::Check;
+
+    #[test]
+    fn each_literal_is_found_at_its_end_alone() {
+        let seed = 11;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let text = |random: &mut fastrand::Rng, most: usize| -> String {
+            let length = random.usize(1..=most);
+            (0..length).map(|_| ['a', 'b', 'é', '\0'][random.usize(0..4)]).collect()
+        };
+        for anchor in [Anchor::Start, Anchor::End] {
+            let texts: Vec<String> = (0..60).map(|_| text(&mut random, 12)).collect();
+            let hits = (0u32..).zip(&texts).map(|(item, text)| {
+                let check = Check::Equals;
+                (text.clone(), vec![Hit { item, check }])
+            });
+            let by_text: HashMap<String, Vec<Hit>> = hits.collect();
+            let literals = AnchoredLiterals::new(anchor, by_text.clone());
+            for _ in 0..2_000 {
+                let value = format!("{}{}", text(&mut random, 6), text(&mut random, 8));
+                let (mut found, mut whole) = (Vec::new(), Vec::new());
+                literals.search(&value, |hits, is_whole| {
+                    found.push(hits[0].item);
+                    whole.extend(is_whole.then_some(hits[0].item));
+                });
+                let mut expected: Vec<u32> = by_text
+                    .iter()
+                    .filter(|(text, _)| match anchor {
+                        Anchor::Start => value.starts_with(text.as_str()),
+                        Anchor::End => value.ends_with(text.as_str()),
+                    })
+                    .map(|(_, hits)| hits[0].item)
+                    .collect();
+                expected.sort_unstable();
+                found.sort_unstable();
+                // A value with zero bytes is looked up under the key of a shorter one as well.
+                found.dedup();
+                let equal: Vec<u32> = by_text.get(&value).iter().map(|hits| hits[0].item).collect();
+                whole.dedup();
+                assert_eq!((found, whole), (expected, equal), "seed {seed}, {anchor:?}, {value:?}");
+            }
+        }
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use regex::{Regex, RegexBuilder};
 
+use super::gates::Gates;
 use super::group::Group;
 use super::item::{Check, Item, TestedField, literals_of};
 use super::leaf::LeafTest;
@@ -195,34 +196,22 @@ impl GroupBuilder {
     /// An automaton cannot be built, for readers.
     pub(crate) fn build(self, names: &FieldNames) -> Result<Group, String> {
         let costs: Vec<f64> = self.items.iter().map(|item| item.cost).collect();
-        let mut gates: Vec<Vec<u32>> = vec![Vec::new(); costs.len()];
-        let mut ungated = Vec::new();
-        let mut rules = Vec::with_capacity(self.rules.len());
-        for (place, mut node) in (0u32..).zip(self.rules) {
+        let mut rules = self.rules;
+        for node in &mut rules {
             node.order(&costs);
-            match node.gate(&costs) {
-                None => ungated.push(place),
-                Some((_, mut items)) => {
-                    items.sort_unstable();
-                    items.dedup();
-                    for item in items {
-                        gates[item as usize].push(place);
-                    }
-                }
-            }
-            rules.push(node);
         }
+        let gates = Gates::new(&rules, &costs);
         let mut literals: HashMap<&Field, HashMap<String, Vec<Hit>>> = HashMap::new();
         let mut numbers: HashMap<&Field, HashMap<u64, Vec<u32>>> = HashMap::new();
         let mut items = Vec::with_capacity(self.items.len());
         let mut is_indexed = Vec::with_capacity(self.items.len());
-        for (number, (tests, gate)) in (0u32..).zip(self.items.iter().zip(&gates)) {
+        for (number, tests) in (0u32..).zip(&self.items) {
             let field = match &tests.field {
                 Field::AnyText => TestedField::AnyText,
                 Field::Named(name) => TestedField::Named(names.find(name).ok_or("a field has no number")?),
             };
             items.push(Item::new(field, &tests.tests)?);
-            is_indexed.push(!gate.is_empty() || tests.tests.iter().all(is_found_by_hash));
+            is_indexed.push(!gates.of_item(number).is_empty() || tests.tests.iter().all(is_found_by_hash));
             if !is_indexed[number as usize] {
                 continue;
             }
@@ -254,9 +243,17 @@ impl GroupBuilder {
                 Field::Named(name) => fields.extend(names.find(name).map(|id| (id, index))),
             }
         }
-        let is_indexed = |item: u32| is_indexed[item as usize];
-        rules.iter_mut().for_each(|node| node.mark_indexed(&is_indexed));
-        Ok(Group::new(rules, items, self.tests, fields, any_text, &gates, ungated))
+        for node in &mut rules {
+            node.mark_indexed(&is_indexed);
+        }
+        Ok(Group::new(
+            rules,
+            (items, is_indexed),
+            self.tests,
+            fields,
+            any_text,
+            gates,
+        ))
     }
 }
 

@@ -1,5 +1,8 @@
 //! Rules that are evaluated on the same events.
 
+use std::sync::Arc;
+
+use super::gates::Gates;
 use super::item::{Item, TestedField};
 use super::leaf::LeafTest;
 use super::node::{Leaves, Node};
@@ -7,6 +10,11 @@ use super::search::{FieldIndex, Found};
 use crate::event::{EventFields, FieldId};
 
 const NO_INDEX: u16 = u16::MAX;
+/// Events after which gates are chosen by how often they were found, the first time and at most.
+const CHOSEN_FIRST: u32 = 1_024;
+const CHOSEN_EVERY: u32 = 1 << 16;
+/// How often an item that was never found is expected to have been found.
+const UNSEEN: f64 = 0.5;
 
 /// Rules of the same log sources, and the index over their conditions.
 #[derive(Debug)]
@@ -17,12 +25,11 @@ pub(crate) struct Group {
     /// Place in `indexes` by the number of the field; those behind the end have none.
     by_field: Vec<u16>,
     any_text: Option<FieldIndex>,
-    /// Rules that are tested when an item was found: from its place to the next one.
-    gate_starts: Box<[u32]>,
-    gated: Box<[u32]>,
-    /// Rules that are tested on each event.
-    ungated: Vec<u32>,
+    /// Gates by the literals alone, until it is known how often they are found.
+    gates: Arc<Gates>,
     items: Vec<Item>,
+    /// Whether the literals of an item are in the indexes.
+    is_indexed: Vec<bool>,
     tests: Vec<LeafTest>,
 }
 
@@ -40,17 +47,29 @@ pub(crate) struct GroupState {
     /// Event in which a rule became a candidate last.
     candidate: Vec<u32>,
     candidates: Vec<u32>,
+    gates: Arc<Gates>,
+    counts: FoundCounts,
+}
+
+/// How often items were found: the gates are chosen by it.
+#[derive(Debug)]
+struct FoundCounts {
+    /// By the numbers of the items.
+    by_item: Vec<u32>,
+    /// Events.
+    events: u32,
+    /// Number of events at which the gates are chosen again.
+    next: u32,
 }
 
 impl Group {
     pub(super) fn new(
         rules: Vec<Node>,
-        items: Vec<Item>,
+        (items, is_indexed): (Vec<Item>, Vec<bool>),
         tests: Vec<LeafTest>,
         fields: Vec<(FieldId, FieldIndex)>,
         any_text: Option<FieldIndex>,
-        gates: &[Vec<u32>],
-        ungated: Vec<u32>,
+        gates: Gates,
     ) -> Self {
         let length = fields.iter().map(|(field, _)| field.place() + 1).max().unwrap_or(0);
         let mut by_field = vec![NO_INDEX; length];
@@ -59,19 +78,14 @@ impl Group {
             by_field[field.place()] = indexes.len() as u16;
             indexes.push(index);
         }
-        let mut gate_starts = vec![0];
-        for gate in gates {
-            gate_starts.push(gate_starts.last().unwrap_or(&0) + gate.len() as u32);
-        }
         Self {
             rules,
             indexes,
             by_field,
             any_text,
-            gate_starts: gate_starts.into(),
-            gated: gates.concat().into(),
-            ungated,
+            gates: Arc::new(gates),
             items,
+            is_indexed,
             tests,
         }
     }
@@ -103,17 +117,28 @@ impl Group {
             tested: vec![0; self.tests.len()],
             candidate: vec![0; self.rules.len()],
             candidates: Vec::new(),
+            gates: Arc::clone(&self.gates),
+            counts: FoundCounts {
+                by_item: vec![0; self.items.len()],
+                events: 0,
+                next: CHOSEN_FIRST,
+            },
         }
     }
 
     /// Finds the rules that the event may match.
     pub(crate) fn find_candidates(&self, fields: &EventFields, state: &mut GroupState) {
         state.begin();
+        if state.counts.events == state.counts.next {
+            self.choose_gates(state);
+        }
+        state.counts.events += 1;
+        let gates = Arc::clone(&state.gates);
         let mut candidates = std::mem::take(&mut state.candidates);
         candidates.clear();
-        candidates.extend_from_slice(&self.ungated);
+        candidates.extend_from_slice(gates.ungated());
         let mut search = Search {
-            group: self,
+            gates: &gates,
             state,
             candidates: &mut candidates,
         };
@@ -132,6 +157,23 @@ impl Group {
             }
         }
         state.candidates = candidates;
+    }
+
+    /// Chooses the gates that were found in the fewest events. Which rules an event matches does not depend on it.
+    fn choose_gates(&self, state: &mut GroupState) {
+        let counts = &mut state.counts;
+        let events = f64::from(counts.events);
+        let found = counts.by_item.iter().zip(&self.is_indexed);
+        let expected = found.map(|(count, is_indexed)| match is_indexed {
+            true => (f64::from(*count) + UNSEEN) / events,
+            // It is not looked for.
+            false => f64::INFINITY,
+        });
+        state.gates = Arc::new(Gates::new(&self.rules, &expected.collect::<Vec<f64>>()));
+        // Older events count less than newer ones.
+        counts.by_item.iter_mut().for_each(|count| *count /= 2);
+        counts.events /= 2;
+        counts.next = (counts.next * 4).min(CHOSEN_EVERY);
     }
 
     /// Calls `evaluated` with the number of each rule [that was found](Self::find_candidates), and whether the event matches it.
@@ -179,16 +221,16 @@ impl GroupState {
 
 /// Search of the values of one event.
 struct Search<'a> {
-    group: &'a Group,
+    gates: &'a Gates,
     state: &'a mut GroupState,
     candidates: &'a mut Vec<u32>,
 }
 
 impl Search<'_> {
     /// Makes the rules of an item candidates.
-    fn open(&mut self, item: usize) {
-        let range = self.group.gate_starts[item] as usize..self.group.gate_starts[item + 1] as usize;
-        for rule in &self.group.gated[range] {
+    fn open(&mut self, item: u32) {
+        self.state.counts.by_item[item as usize] += 1;
+        for rule in self.gates.of_item(item) {
             let last = &mut self.state.candidate[*rule as usize];
             if *last != self.state.event {
                 *last = self.state.event;
@@ -208,7 +250,7 @@ impl Found for Search<'_> {
     fn found(&mut self, item: u32) {
         let last = std::mem::replace(&mut self.state.found[item as usize], self.state.event + 1);
         if last < self.state.event {
-            self.open(item as usize);
+            self.open(item);
         }
     }
 
@@ -217,7 +259,7 @@ impl Found for Search<'_> {
         let last = &mut self.state.found[item as usize];
         if *last < self.state.event {
             *last = self.state.event;
-            self.open(item as usize);
+            self.open(item);
         }
     }
 }

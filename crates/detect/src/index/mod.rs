@@ -2,6 +2,7 @@
 
 mod anchored;
 mod build;
+mod gates;
 mod group;
 mod item;
 mod leaf;

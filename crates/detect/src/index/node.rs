@@ -65,9 +65,9 @@ impl Node {
     }
 
     /// Marks the items that are in an index.
-    pub(super) fn mark_indexed(&mut self, is_indexed: &impl Fn(u32) -> bool) {
+    pub(super) fn mark_indexed(&mut self, is_indexed: &[bool]) {
         match self {
-            Self::Found(item) if is_indexed(*item) => *self = Self::Indexed(*item),
+            Self::Found(item) if is_indexed[*item as usize] => *self = Self::Indexed(*item),
             Self::Found(_) | Self::Indexed(_) | Self::Tested(_) => {}
             Self::Not(node) => node.mark_indexed(is_indexed),
             Self::And(nodes) | Self::Or(nodes) | Self::AtLeast(_, nodes) => {
