@@ -101,6 +101,8 @@ export interface ImportResult {
   imported: string[];
   refused: RefusedRule[];
   not_taken: NotTakenRule[];
+  /** Members that firn takes over in another way, so that nothing is lost. */
+  notes: NotTakenRule[];
 }
 
 export interface ImportOptions {

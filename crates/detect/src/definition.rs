@@ -154,24 +154,29 @@ pub struct RuleException {
 }
 
 impl Exception {
-    fn read(&self) -> Result<RuleException, String> {
+    /// Reads the exception with this number in its list.
+    fn read(&self, number: usize) -> Result<RuleException, String> {
+        let place = format!("exceptions[{number}]");
+        let condition = condition(&self.query, self.language).map_err(|reason| format!("[{place}]: {reason}"))?;
+        let expires_ms = self.expires.as_ref().map(expiry_ms).transpose();
         Ok(RuleException {
-            condition: condition(&self.query, self.language)?,
-            expires_ms: self.expires.as_ref().map(expiry_ms).transpose()?,
+            condition,
+            expires_ms: expires_ms.map_err(|reason| format!("[{place}.expires] is a date{reason}"))?,
         })
     }
 }
 
-/// Returns the time of `expires`, a date in the default format of Elasticsearch, ms since the epoch.
-pub(crate) fn expiry_ms(expires: &Value) -> Result<i64, String> {
+/// Returns the time of `expires`, a date in the default format of Elasticsearch, ms since the epoch; or the end of the sentence that says
+/// that it is a date.
+fn expiry_ms(expires: &Value) -> Result<i64, String> {
     let text = match expires {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
-        other => return Err(format!("[exceptions.expires] is a date, not [{other}]")),
+        other => return Err(format!(", not [{other}]")),
     };
     DateFormat::default_millis()
         .parse_ms(&text)
-        .map_err(|error| format!("[exceptions.expires] is a date: {}", error.reason()))
+        .map_err(|error| format!(": {}", error.reason()))
 }
 
 fn yes() -> bool {
@@ -250,6 +255,9 @@ impl DetectionRule {
                 return Err(format!("[{name}] has at most [{LIST_MAX}] members"));
             }
         }
+        if let Some(number) = body.pipelines.iter().position(String::is_empty) {
+            return Err(format!("[pipelines[{number}]] must be the id of a pipeline, not empty"));
+        }
         for (place, field) in body.group_by.iter().enumerate() {
             check_field("group_by", field)?;
             if body.group_by[..place].contains(field) {
@@ -281,7 +289,8 @@ impl DetectionRule {
         if let Some(refused) = refused.into_iter().next() {
             return Err(refused.reason);
         }
-        let exceptions = body.exceptions.iter().map(Exception::read);
+        let exceptions = body.exceptions.iter().enumerate();
+        let exceptions = exceptions.map(|(number, exception)| exception.read(number));
         let exceptions = exceptions.collect::<Result<Vec<_>, _>>()?;
         let risk_score = match body.risk_score {
             None => rule.severity.risk_score(),
@@ -475,21 +484,23 @@ pub(crate) fn check_field(member: &str, field: &str) -> Result<(), String> {
 }
 
 fn escalation(steps: Vec<EscalationBody>) -> Result<Vec<EscalationStep>, String> {
-    let step = |step: EscalationBody| {
+    let step = |(number, step): (usize, EscalationBody)| {
+        let place = format!("escalation[{number}].after");
         if step.channels.is_empty() || step.channels.len() > LIST_MAX {
             return Err(format!("a step of [escalation] has 1 to {LIST_MAX} [channels]"));
         }
         let after_ms = parse_duration_ms(&step.after);
-        let after_ms = after_ms.map_err(|error| format!("[escalation.after]: {}", error.reason()))?;
+        let after_ms = after_ms.map_err(|error| format!("[{place}]: {}", error.reason()))?;
         if after_ms > ESCALATION_MS_MAX {
-            return Err(format!("[escalation.after] is at most 30d, not [{}]", step.after));
+            return Err(format!("[{place}] is at most 30d, not [{}]", step.after));
         }
         Ok(EscalationStep {
             after_ms,
             channels: step.channels,
         })
     };
-    let mut steps = steps.into_iter().map(step).collect::<Result<Vec<_>, _>>()?;
+    let steps = steps.into_iter().enumerate().map(step);
+    let mut steps = steps.collect::<Result<Vec<_>, _>>()?;
     steps.sort_by_key(|step| step.after_ms);
     Ok(steps)
 }
@@ -529,15 +540,15 @@ mod tests {
         assert_eq!((rule.input, rule.risk_score), (Input::Event, 73));
         assert!(rule.exceptions[0].expires_ms.is_none() && rule.is_for_pipeline("any"));
         let with_end = |expires: Value| {
-            let exceptions = json!([{"query": "a: 1", "expires": expires}]);
+            let exceptions = json!([{"query": "a: 1"}, {"query": "a: 1", "expires": expires}]);
             read(json!({"type": "query", "name": "x", "query": "a: 1", "exceptions": exceptions}))
         };
         for expires in [json!("2026-01-01T01:00:00+01:00"), json!(1_767_225_600_000_i64)] {
-            let exception = with_end(expires).unwrap().exceptions.remove(0);
+            let exception = with_end(expires).unwrap().exceptions.remove(1);
             assert_eq!(exception.expires_ms, Some(1_767_225_600_000));
         }
         for expires in [json!("soon"), json!(true)] {
-            assert!(with_end(expires).unwrap_err().contains("[exceptions.expires]"));
+            assert!(with_end(expires).unwrap_err().contains("[exceptions[1].expires]"));
         }
 
         let sigma = "title: Tool\nlogsource: {product: windows}\nlevel: low\ndetection: {s: {a: 1}, condition: s}\n";
@@ -582,6 +593,14 @@ mod tests {
                 "[fuzzy]",
             ),
             (
+                json!({"type": "query", "name": "x", "query": "a: 1", "exceptions": [{"query": "b: 1"}, {"query": "b: ("}]}),
+                "rule [r]: [exceptions[1]]: ",
+            ),
+            (
+                json!({"type": "query", "name": "x", "query": "a: 1", "pipelines": ["web", ""]}),
+                "[pipelines[1]] must be the id of a pipeline, not empty",
+            ),
+            (
                 json!({"type": "query", "name": "x", "query": "a: 1", "colour": 1}),
                 "colour",
             ),
@@ -599,7 +618,7 @@ mod tests {
             ),
             (
                 json!({"type": "query", "name": "x", "query": "a: 1", "escalation": [{"after": "soon", "channels": ["c"]}]}),
-                "[escalation.after]",
+                "[escalation[0].after]",
             ),
             (
                 json!({"type": "query", "name": "x", "query": "a: 1", "escalation": [{"after": "31d", "channels": ["c"]}]}),

@@ -45,6 +45,7 @@ pub use glob::{Pattern, Token};
 pub use history::{HistoryCount, HistorySearch, history_search};
 pub use log_sources::{LogSource, LogSourceEntry, LogSources, Substitute};
 pub use maintenance_window::{MaintenanceWindow, MaintenanceWindows};
+pub use member_kinds::{check_run, check_selection, check_test};
 pub use rule::{Rule, RuleError, Severity};
 pub use rule_set::{Compiled, RuleSet, Unmapped};
 pub use steps::{STEPS_MAX, Step};

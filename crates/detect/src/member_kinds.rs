@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use Kind::{Boolean, Date, Number, Object, Objects, OneOf, Query, Text, Texts, Whole};
+use Kind::{AnyObject, Boolean, Date, Number, Object, Objects, OneOf, Query, Text, Texts, Whole};
 
 /// What a member may be.
 enum Kind {
@@ -20,6 +20,8 @@ enum Kind {
     /// One of these texts.
     OneOf(&'static [&'static str]),
     Texts,
+    /// An object that is checked where it is read.
+    AnyObject,
     Object(&'static [Member]),
     Objects(&'static [Member]),
 }
@@ -133,6 +135,48 @@ const RULE: &[Member] = &[
     optional("max_keys", Whole),
 ];
 
+const RUN: &[Member] = &[
+    required("index", Text),
+    required("from", Date),
+    optional("to", Date),
+    with_default("fetch", Boolean),
+];
+
+const TEST: &[Member] = &[
+    required("rule", AnyObject),
+    required("index", Text),
+    optional("from", Date),
+    optional("to", Date),
+    optional("examples", Whole),
+    with_default("fetch", Boolean),
+];
+
+const SELECTION: &[Member] = &[optional("ids", Texts)];
+
+/// Checks the members of the body of `_run`, a run of a rule over stored events.
+///
+/// # Errors
+/// The first mistake: its place, and what is expected there.
+pub fn check_run(body: &Map<String, Value>) -> Result<(), String> {
+    check_members("", body, RUN)
+}
+
+/// Checks the members of the body of `_test`, except the definition in it.
+///
+/// # Errors
+/// As [`check_run`].
+pub fn check_test(body: &Map<String, Value>) -> Result<(), String> {
+    check_members("", body, TEST)
+}
+
+/// Checks the members of the body of `_export`, which selects rules.
+///
+/// # Errors
+/// As [`check_run`].
+pub fn check_selection(body: &Map<String, Value>) -> Result<(), String> {
+    check_members("", body, SELECTION)
+}
+
 /// Checks the members of a definition.
 ///
 /// # Errors
@@ -166,7 +210,8 @@ fn check_kind(place: &str, value: &Value, kind: &Kind) -> Result<(), String> {
         | (Boolean, Value::Bool(_))
         | (Number, Value::Number(_))
         | (Date, Value::String(_) | Value::Number(_))
-        | (Query, Value::String(_) | Value::Object(_)) => return Ok(()),
+        | (Query, Value::String(_) | Value::Object(_))
+        | (AnyObject, Value::Object(_)) => return Ok(()),
         (Whole, Value::Number(number)) if number.is_u64() => return Ok(()),
         (OneOf(known), Value::String(text)) if known.contains(&text.as_str()) => return Ok(()),
         (OneOf(known), Value::String(text)) => {
@@ -184,14 +229,14 @@ fn check_kind(place: &str, value: &Value, kind: &Kind) -> Result<(), String> {
         }
         (Object(members), Value::Object(object)) => return check_members(&format!("{place}."), object, members),
         (Objects(members), Value::Array(parts)) => {
-            for part in parts {
+            for (number, part) in parts.iter().enumerate() {
                 let Value::Object(object) = part else {
                     return Err(format!(
                         "[{place}] must be a list of objects, not of {}",
                         with_article(part)
                     ));
                 };
-                check_members(&format!("{place}."), object, members)?;
+                check_members(&format!("{place}[{number}]."), object, members)?;
             }
             return Ok(());
         }
@@ -202,7 +247,7 @@ fn check_kind(place: &str, value: &Value, kind: &Kind) -> Result<(), String> {
         (Date, _) => "a date",
         (Query, _) => "a string or an object",
         (Texts, _) => "a list of strings",
-        (Object(_), _) => "an object",
+        (AnyObject | Object(_), _) => "an object",
         (Objects(_), _) => "a list of objects",
     };
     Err(format!("[{place}] must be {expected}, not {}", with_article(value)))
@@ -223,6 +268,7 @@ fn with_article(value: &Value) -> String {
 mod tests {
     use serde_json::json;
 
+    use super::{check_run, check_selection, check_test};
     use crate::definition::DetectionRule;
 
     #[test]
@@ -281,15 +327,15 @@ mod tests {
             ),
             (
                 with(json!({"exceptions": [{"name": "x"}]})),
-                "[exceptions.query] is missing",
+                "[exceptions[0].query] is missing",
             ),
             (
-                with(json!({"exceptions": [{"query": "a", "until": 1}]})),
-                "unknown field [exceptions.until]",
+                with(json!({"exceptions": [{"query": "a"}, {"query": "a", "until": 1}]})),
+                "unknown field [exceptions[1].until]",
             ),
             (
                 with(json!({"escalation": [{"after": 5, "channels": []}]})),
-                "[escalation.after] must be a string, not the number [5]",
+                "[escalation[0].after] must be a string, not the number [5]",
             ),
             (
                 with(json!({"threshold": {"count": 1.5}})),
@@ -304,5 +350,60 @@ mod tests {
             let error = DetectionRule::parse("r", body.as_object().unwrap()).unwrap_err();
             assert_eq!(error.reason(), format!("rule [r]: {reason}"), "{body}");
         }
+    }
+
+    #[test]
+    fn mistakes_of_other_bodies_are_said_in_the_same_words() {
+        type Check = fn(&serde_json::Map<String, serde_json::Value>) -> Result<(), String>;
+        let (run, test, selection): (Check, Check, Check) = (check_run, check_test, check_selection);
+        for (check, body, reason) in [
+            (
+                run,
+                json!({"index": 3, "from": 1}),
+                "[index] must be a string, not the number [3]",
+            ),
+            (run, json!({"index": "a"}), "[from] is missing"),
+            (
+                run,
+                json!({"index": "a", "from": null}),
+                "[from] must be a date, not null",
+            ),
+            (
+                run,
+                json!({"index": "a", "from": 1, "to": []}),
+                "[to] must be a date, not a list",
+            ),
+            (
+                run,
+                json!({"index": "a", "from": 1, "fetch": "yes"}),
+                "[fetch] must be a boolean, not a string",
+            ),
+            (
+                run,
+                json!({"index": "a", "from": 1, "until": 2}),
+                "unknown field [until]",
+            ),
+            (test, json!({"index": "a"}), "[rule] is missing"),
+            (
+                test,
+                json!({"rule": "r", "index": "a"}),
+                "[rule] must be an object, not a string",
+            ),
+            (
+                test,
+                json!({"rule": {"a": 1}, "index": "a", "examples": -1}),
+                "[examples] must be a whole number from 0 on, not the number [-1]",
+            ),
+            (
+                selection,
+                json!({"ids": ["a", 1]}),
+                "[ids] must be a list of strings, not of the number [1]",
+            ),
+        ] {
+            assert_eq!(check(body.as_object().unwrap()), Err(reason.to_owned()), "{body}");
+        }
+        let body = json!({"rule": {}, "index": "a", "from": "now-1d", "to": null, "examples": 3, "fetch": true});
+        assert_eq!(check_test(body.as_object().unwrap()), Ok(()));
+        assert_eq!(check_run(json!({"index": "a", "from": 0}).as_object().unwrap()), Ok(()));
     }
 }

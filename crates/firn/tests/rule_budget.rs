@@ -48,6 +48,28 @@ fn matching(client: &Client) -> BTreeSet<String> {
     hits.iter().map(|hit| hit["_id"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Creates an index whose events have a text that is stored and not indexed: a search finds no document that it rules out.
+fn create_index(client: &Client) {
+    let mappings =
+        json!({"dynamic": false, "properties": {"@timestamp": {"type": "date"}, "kind": {"type": "keyword"}}});
+    client.ok("PUT", "/logs", &json!({"mappings": mappings}));
+}
+
+/// Returns the definition of a rule that is slow on long texts and finds the odd events.
+fn slow_rule() -> Value {
+    json!({"type": "query", "name": "Slow", "query": {"bool": {
+        "filter": [{"term": {"kind": "odd"}}], "must_not": [{"regexp": {"pad": format!(".*{SLOW}.*")}}],
+    }}})
+}
+
+/// Starts the pipeline that stores events in this index, and waits until it evaluates so many rules.
+#[track_caller]
+fn start_pipeline(client: &Client, rules: u64) {
+    let body = json!({"source": {"type": "http"}, "index": "logs"});
+    client.ok("PUT", "/_firn/pipelines/web", &body);
+    wait_for_rules(client, "web", rules);
+}
+
 fn rule_stats(client: &Client, rule: &str) -> Value {
     client.get("/_firn/rules/_stats").unwrap().json()[rule].clone()
 }
@@ -62,22 +84,11 @@ fn a_slow_rule_pauses_is_named_and_its_hole_is_filled() {
     ];
     let node = start_with(folder.path(), &settings);
     let client = node.client();
-    // The text is stored and not indexed: a search finds no document that it rules out.
-    let mappings =
-        json!({"dynamic": false, "properties": {"@timestamp": {"type": "date"}, "kind": {"type": "keyword"}}});
-    client.ok("PUT", "/logs", &json!({"mappings": mappings}));
-    let slow = json!({"type": "query", "name": "Slow", "query": {"bool": {
-        "filter": [{"term": {"kind": "odd"}}], "must_not": [{"regexp": {"pad": format!(".*{SLOW}.*")}}],
-    }}});
-    client.ok("PUT", "/_firn/rules/slow", &slow);
+    create_index(client);
+    client.ok("PUT", "/_firn/rules/slow", &slow_rule());
     let cheap = json!({"type": "query", "name": "Cheap", "query": "kind: odd"});
     client.ok("PUT", "/_firn/rules/cheap", &cheap);
-    client.ok(
-        "PUT",
-        "/_firn/pipelines/web",
-        &json!({"source": {"type": "http"}, "index": "logs"}),
-    );
-    wait_for_rules(client, "web", 2);
+    start_pipeline(client, 2);
 
     let long = long_text();
     wait_for("the throttle", || {
@@ -156,6 +167,58 @@ fn a_slow_rule_pauses_is_named_and_its_hole_is_filled() {
 }
 
 #[test]
+fn a_hole_of_a_rule_that_was_disabled_is_filled_when_it_is_enabled_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = [
+        ("rules.budget.operator.core_percent", "1"),
+        ("rules.budget.window", "1s"),
+        ("rules.budget.pause", "1m"),
+    ];
+    let node = start_with(folder.path(), &settings);
+    let client = node.client();
+    create_index(client);
+    client.ok("PUT", "/_firn/rules/slow", &slow_rule());
+    start_pipeline(client, 1);
+    let long = long_text();
+    wait_for("the throttle", || {
+        send(client, "web", &[json!({"kind": "odd", "pad": long})]);
+        rule_stats(client, "slow")["throttled"] != Value::Null
+    });
+    let send_short = || send(client, "web", &[json!({"kind": "odd", "pad": "ab"})]);
+    send_short();
+    let put = |members: Value| {
+        let mut rule = slow_rule();
+        rule.as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
+        client.ok("PUT", "/_firn/rules/slow", &rule);
+    };
+    put(json!({"enabled": false}));
+    let holes = || client.get("/_firn/rules/slow/_coverage").unwrap().json()["holes"].clone();
+    wait_for("the reason", || {
+        let found = holes();
+        let mut found = found.as_array().unwrap().iter();
+        found.any(|hole| {
+            hole["not_filled"]
+                .as_str()
+                .is_some_and(|reason| reason.contains("is disabled"))
+        })
+    });
+    // Enabled again, and changed once more: each version is evaluated on no event or some.
+    put(json!({"description": "one"}));
+    wait_for_rules(client, "web", 1);
+    send_short();
+    put(json!({"description": "two"}));
+    wait_for("the end of all holes of the budget, filled", || {
+        let found = holes();
+        let mut found = found.as_array().unwrap().iter();
+        found.all(|hole| hole["reason"] != "budget exhausted" || hole["filled"] == true)
+    });
+    assert_eq!(alerted(client, "slow"), matching(client));
+    node.stop().unwrap();
+}
+
+#[test]
 fn a_hole_of_a_sigma_rule_stays_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();
     let settings = [
@@ -203,22 +266,12 @@ fn holes_from_before_a_kill_are_filled_or_say_why_not() {
     ];
     let node = start_with(folder.path(), &settings);
     let client = node.client();
-    let mappings =
-        json!({"dynamic": false, "properties": {"@timestamp": {"type": "date"}, "kind": {"type": "keyword"}}});
-    client.ok("PUT", "/logs", &json!({"mappings": mappings}));
-    let query = json!({"bool": {
-        "filter": [{"term": {"kind": "odd"}}], "must_not": [{"regexp": {"pad": format!(".*{SLOW}.*")}}],
-    }});
-    let slow = json!({"type": "query", "name": "Slow", "query": query});
-    client.ok("PUT", "/_firn/rules/slow", &slow);
-    let of_tenant = json!({"type": "query", "name": "Slow", "query": query, "tenant": "alpha"});
+    create_index(client);
+    client.ok("PUT", "/_firn/rules/slow", &slow_rule());
+    let mut of_tenant = slow_rule();
+    of_tenant["tenant"] = "alpha".into();
     client.ok("PUT", "/_firn/rules/of-tenant", &of_tenant);
-    client.ok(
-        "PUT",
-        "/_firn/pipelines/web",
-        &json!({"source": {"type": "http"}, "index": "logs"}),
-    );
-    wait_for_rules(client, "web", 2);
+    start_pipeline(client, 2);
     let long = long_text();
     let rules = ["slow", "of-tenant"];
     wait_for("the throttles", || {

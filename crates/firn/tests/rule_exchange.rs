@@ -75,7 +75,10 @@ fn rules_of_kibana_raise_alerts_and_what_is_not_taken_is_named() {
     );
     assert_eq!(each(&report["not_taken"], "line"), json!([1, 6]), "{report}");
     let members = each(&report["not_taken"][0]["members"], "member");
-    assert_eq!(members, json!(["interval", "from", "actions", "index"]), "{report}");
+    assert_eq!(members, json!(["actions", "index"]), "{report}");
+    assert_eq!(each(&report["notes"], "id"), json!(["root-logon"]), "{report}");
+    let members = each(&report["notes"][0]["members"], "member");
+    assert_eq!(members, json!(["interval", "from"]), "{report}");
     assert_eq!(report["not_taken"][1]["name"], "Chat");
 
     client.ok(

@@ -344,7 +344,19 @@ fn a_run_raises_the_alerts_that_no_pipeline_raised_and_each_once() {
             400,
             "[from] must be before",
         ),
-        ("denied", json!({"index": "logs-*"}), 400, "missing field `from`"),
+        ("denied", json!({"index": "logs-*"}), 400, "[from] is missing"),
+        (
+            "denied",
+            json!({"index": 3, "from": "now-1d"}),
+            400,
+            "[index] must be a string, not the number [3]",
+        ),
+        (
+            "denied",
+            json!({"index": "logs-*", "from": "2026-01-01 after x"}),
+            400,
+            "[TIME after SEQUENCE NUMBER]",
+        ),
     ] {
         let answer = client
             .json("POST", &format!("/_firn/rules/{rule}/_run"), &body)
@@ -524,6 +536,73 @@ fn the_parts_of_a_run_over_several_requests_fill_a_hole_together() {
         "{answers:?}"
     );
     assert_eq!(filled(), json!(true), "{answers:?}");
+    node.stop().unwrap();
+}
+
+#[test]
+fn the_events_of_one_time_are_read_by_several_requests_of_a_bounded_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let body = json!({
+        "settings": {"index.number_of_shards": 3},
+        "mappings": {"properties": {"@timestamp": {"type": "date_nanos"}}},
+    });
+    client.ok("PUT", "/logs-a", &body);
+    put_rule(client, "denied", &json!({}));
+    // One time, and one that is later in the same millisecond.
+    let times = ["2026-01-01T00:00:00.000000001Z", "2026-01-01T00:00:00.000000002Z"];
+    for (time, count) in times.into_iter().zip([12_000, 300]) {
+        let line = format!(
+            "{{\"create\": {{}}}}\n{}\n",
+            json!({"@timestamp": time, "event": {"action": "denied"}})
+        );
+        let answer = client
+            .send(
+                "POST",
+                "/logs-a/_bulk",
+                Some("application/x-ndjson"),
+                line.repeat(count).as_bytes(),
+            )
+            .unwrap();
+        assert_eq!(answer.json()["errors"], json!(false));
+    }
+    let (mut from, mut answers) = (json!("2026-01-01"), Vec::new());
+    while !from.is_null() {
+        let range = json!({"index": "logs-*", "from": from, "to": "2026-01-02"});
+        let answer = client.ok("POST", "/_firn/rules/denied/_run", &range);
+        from = answer["continue_from"].clone();
+        answers.push(answer);
+        assert!(answers.len() < 5, "{answers:?}");
+    }
+    let of = |member: &str| {
+        answers
+            .iter()
+            .map(|answer| answer[member].as_u64().unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert!(of("events").iter().all(|events| *events <= 10_000), "{answers:?}");
+    assert!(
+        answers[0]["continue_from"]
+            .as_str()
+            .unwrap()
+            .contains("000000001Z after "),
+        "{answers:?}"
+    );
+    let sum = |member: &str| of(member).iter().sum::<u64>();
+    assert_eq!(
+        (answers.len(), sum("events"), sum("alerts"), sum("existing")),
+        (2, 12_300, 12_300, 0),
+        "{answers:?}"
+    );
+    // Parts that continue each other are recorded to the event.
+    let runs = client.ok("GET", "/_firn/rules/denied/_coverage", &Value::Null)["runs"].clone();
+    let runs = runs.as_array().unwrap();
+    assert_eq!(runs.len(), 2, "{runs:?}");
+    for member in ["", "_nanos", "_seq_no"] {
+        let [to, from] = [(1, "to"), (0, "from")].map(|(run, side)| &runs[run][format!("{side}{member}")]);
+        assert!(to == from && !to.is_null(), "{runs:?}");
+    }
     node.stop().unwrap();
 }
 

@@ -19,6 +19,7 @@ pub mod parsers;
 pub mod processors;
 pub mod rule_budget;
 pub mod rule_history;
+pub mod run_mark;
 pub mod runner;
 pub mod sources;
 pub mod tables;

@@ -1,7 +1,7 @@
 import { useFormat } from '../../app/preferences';
 import { DAYS } from './rows';
 
-const WIDTH = 70;
+const WIDTH = 56;
 const HEIGHT = 20;
 /** Height of a day with few alerts beside one with many, so that it is seen. */
 const LEAST = 2;

@@ -7,8 +7,8 @@ import classes from './ImportRules.module.css';
 const ROWS_SHOWN = 200;
 const NAMES_SHOWN = 3;
 
-/** What an import did: counts, the rules that were refused, and what of the others was not taken over. */
-export function ImportResults({ sum: { imported, refused, notTaken } }: { sum: ImportSum }) {
+/** What an import did: counts, the rules that were refused, what of the others was not taken over, and what was in another way. */
+export function ImportResults({ sum: { imported, refused, notTaken, notes } }: { sum: ImportSum }) {
   const format = useFormat();
   const names = (rules: readonly string[]) => {
     const shown = rules.slice(0, NAMES_SHOWN).join(', ');
@@ -23,6 +23,7 @@ export function ImportResults({ sum: { imported, refused, notTaken } }: { sum: I
         rows={refused.map(({ id, name, place, reason }) => [name || id || '(no name)', place, reason])}
       />
       <Results label="Not taken over" heads={['Member', 'Reason', 'Rules']} rows={byMember(notTaken).map(({ member, reason, rules }) => [member, reason, names(rules)])} />
+      <Results label="Notes" heads={['Member', 'Note', 'Rules']} rows={byMember(notes).map(({ member, reason, rules }) => [member, reason, names(rules)])} />
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { Anchor, Button, Stack, Switch, Text, Tooltip } from '@mantine/core';
+import { Anchor, Button, Group, Stack, Switch, Text, Tooltip } from '@mantine/core';
 import { IconDownload, IconPlus, IconUpload } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
@@ -17,7 +17,7 @@ import { saveFile } from '../../lib/save-file';
 import { Channels } from './Channels';
 import { ImportRules } from './ImportRules';
 import { RuleTabs } from './RuleTabs';
-import { alertsPath, holesText, ruleRows, type RuleAlerts, type RuleRow } from './rows';
+import { alertsPath, holesText, ruleRows, scopeOf, scopeTitle, type RuleAlerts, type RuleRow } from './rows';
 import { DayBars } from './DayBars';
 import { useRuleAlerts, useRuleCache, useRules, useRuleStats } from './use-rules';
 
@@ -43,7 +43,7 @@ export function RuleList() {
   const exporting = useMutation({ mutationFn: async () => saveFile(await exportRules(), 'rules.ndjson') });
   const { mutate } = toggle;
   const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS, stats.data ?? NO_STATS), [rules.data, alerts.data, stats.data]);
-  const columns = useColumns({ onToggle: mutate, onDelete: setDeleting });
+  const columns = useColumns(scopeTitle(rows), { onToggle: mutate, onDelete: setDeleting });
   return (
     <PageFrame
       title="Rules"
@@ -102,14 +102,15 @@ interface Handlers {
   onDelete: (row: RuleRow) => void;
 }
 
-function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
+/** Columns that fit on a screen of 1280 pixels. `scope` is the title of the column of tenants and channels. */
+function useColumns(scope: string | null, { onToggle, onDelete }: Handlers): Column<RuleRow>[] {
   const format = useFormat();
   return useMemo(
     () => [
       {
         id: 'enabled',
         title: 'Enabled',
-        width: 90,
+        width: 72,
         value: ({ enabled }) => (enabled ? 'enabled' : 'disabled'),
         cell: ({ id, name, enabled }) => <Switch size="xs" aria-label={`Enable ${name}`} checked={enabled} onChange={() => onToggle({ id, enabled: !enabled })} />,
       },
@@ -123,11 +124,11 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
           </Anchor>
         ),
       },
-      { id: 'type', title: 'Type', width: 100, value: ({ type }) => type.replace('_', ' ') },
+      { id: 'type', title: 'Type', width: 85, value: ({ type }) => type.replace('_', ' ') },
       {
         id: 'severity',
         title: 'Severity',
-        width: 125,
+        width: 120,
         value: ({ severity }) => severity,
         sortValue: ({ severity }) => SEVERITIES.indexOf(severity),
         cell: ({ severity }) => <SeverityBadge severity={severity} />,
@@ -135,24 +136,23 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       {
         id: 'evaluation',
         title: 'Evaluated by',
-        width: 150,
+        width: 112,
         value: ({ evaluation }) => evaluation?.text ?? null,
         cell: ({ evaluation }) => <span style={evaluation?.isProblem ? { color: 'var(--mantine-color-error)' } : undefined}>{evaluation?.text ?? '–'}</span>,
       },
-      { id: 'tenant', title: 'Tenant', width: 95, value: ({ tenant }) => tenant || null },
-      { id: 'channels', title: 'Channels', width: 110, value: ({ channels }) => channels || null },
+      ...(scope === null ? [] : [{ id: 'scope', title: scope, width: 138, value: (row: RuleRow) => scopeOf(row) || null }]),
       {
         id: 'cpu',
         title: 'CPU',
-        width: 110,
+        width: 85,
         numeric: true,
         value: ({ cpu }) => cpu,
         cell: ({ cpu, throttled }) => (
           <>
             {cpu === null ? '–' : `${format.number(cpu)} %`}
             {throttled && (
-              <Text size="xs" c="red">
-                {throttled}
+              <Text size="xs" c="red" title={throttled}>
+                over budget
               </Text>
             )}
           </>
@@ -161,7 +161,7 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       {
         id: 'holes',
         title: 'Holes',
-        width: 85,
+        width: 66,
         numeric: true,
         value: ({ holes }) => holes?.count ?? null,
         cell: ({ id, holes }) => {
@@ -183,24 +183,27 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       {
         id: 'count',
         title: 'Alerts, 7 d',
-        width: 115,
+        width: 120,
         numeric: true,
         value: ({ count }) => count,
-        cell: ({ id, count }) =>
-          count === 0 ? (
-            format.number(0)
-          ) : (
-            <Anchor component={Link} to={alertsPath(id)} size="sm">
-              {format.number(count)}
-            </Anchor>
-          ),
+        cell: ({ id, name, count, days }) => (
+          <Group gap={8} wrap="nowrap" justify="flex-end">
+            <DayBars label={`Alerts of ${name} per day`} days={days} />
+            {count === 0 ? (
+              format.number(0)
+            ) : (
+              <Anchor component={Link} to={alertsPath(id)} size="sm">
+                {format.number(count)}
+              </Anchor>
+            )}
+          </Group>
+        ),
       },
-      { id: 'days', title: 'Per day', width: 90, sortable: false, value: () => null, cell: ({ name, days }) => <DayBars label={`Alerts of ${name} per day`} days={days} /> },
-      { id: 'last', title: 'Last alert', width: 155, numeric: true, value: ({ lastMs }) => lastMs, cell: ({ lastMs }) => (lastMs === null ? '–' : format.minute(lastMs)) },
+      { id: 'last', title: 'Last alert', width: 165, numeric: true, value: ({ lastMs }) => lastMs, cell: ({ lastMs }) => (lastMs === null ? '–' : format.minute(lastMs)) },
       {
         id: 'actions',
         title: '',
-        width: 75,
+        width: 68,
         sortable: false,
         value: () => null,
         cell: (row) => (
@@ -210,6 +213,6 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
         ),
       },
     ],
-    [format, onToggle, onDelete],
+    [format, scope, onToggle, onDelete],
   );
 }

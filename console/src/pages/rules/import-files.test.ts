@@ -35,8 +35,8 @@ test('an import names the rules that were refused, and what of others was not ta
     sent.push([url, init]);
     const answer =
       sent.length === 1
-        ? { imported: ['a'], refused: [{ line: 3, id: 'b', name: 'B', reason: 'has no condition' }], not_taken: [] }
-        : { imported: ['c', 'd'], refused: [], not_taken: [{ line: 1, id: 'c', name: 'C', members }, { line: 2, id: 'd', name: '', members: [...members, { member: 'note', reason: 'none' }] }] };
+        ? { imported: ['a'], refused: [{ line: 3, id: 'b', name: 'B', reason: 'has no condition' }], not_taken: [], notes: [] }
+        : { imported: ['c', 'd'], refused: [], not_taken: [{ line: 1, id: 'c', name: 'C', members }, { line: 2, id: 'd', name: '', members: [...members, { member: 'note', reason: 'none' }] }], notes: [{ line: 1, id: 'c', name: 'C', members: [{ member: 'interval', reason: 'each event' }] }] };
     return Promise.resolve(Response.json(answer));
   });
   const progress = vi.fn();
@@ -49,6 +49,7 @@ test('an import names the rules that were refused, and what of others was not ta
     { member: 'actions', reason: 'channels', rules: ['C', 'd'] },
     { member: 'note', reason: 'none', rules: ['d'] },
   ]);
+  expect(byMember(result.notes)).toEqual([{ member: 'interval', reason: 'each event', rules: ['C'] }]);
   expect(progress).toHaveBeenLastCalledWith(result, 1);
   expect(sent.map(([url]) => url)).toEqual(['/_firn/rules/_import?enabled=false&overwrite=true&tenant=acme&channels=mail%2Cchat', '/_firn/rules/_import?enabled=false&overwrite=true&tenant=acme&channels=mail%2Cchat']);
   expect(sent[0]?.[1]).toMatchObject({ method: 'POST', body: 'title: A\n---\ntitle: B', headers: { 'content-type': 'application/yaml' } });

@@ -57,21 +57,24 @@ export interface ImportSum {
   imported: string[];
   refused: (RefusedRule & { place: string })[];
   notTaken: (NotTakenRule & { place: string })[];
+  /** Members that firn takes over in another way. */
+  notes: NotTakenRule[];
 }
 
-function added(sum: ImportSum, text: RequestText, { imported, refused, not_taken }: ImportResult): ImportSum {
+function added(sum: ImportSum, text: RequestText, { imported, refused, not_taken, notes }: ImportResult): ImportSum {
   const placed = <T extends { line: number }>(part: T) => ({ ...part, place: placeOf(text, part.line) });
   return {
     imported: [...sum.imported, ...imported],
     refused: [...sum.refused, ...refused.map(placed)],
     notTaken: [...sum.notTaken, ...not_taken.map(placed)],
+    notes: [...sum.notes, ...notes],
   };
 }
 
 /** Imports files in several requests, and reports the sum of the results after each. */
 export async function importFiles(files: readonly File[], options: ImportOptions, onProgress: (sum: ImportSum, share: number) => void): Promise<ImportSum> {
   const texts = requestTexts(await Promise.all(files.map(async (file) => ({ name: file.name, text: await file.text() }))));
-  let sum: ImportSum = { imported: [], refused: [], notTaken: [] };
+  let sum: ImportSum = { imported: [], refused: [], notTaken: [], notes: [] };
   for (const [at, text] of texts.entries()) {
     sum = added(sum, text, await importRules(text, options));
     onProgress(sum, (at + 1) / texts.length);

@@ -2,7 +2,7 @@
 import { File } from 'node:buffer';
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen, within } from '@testing-library/react';
 import { MemoryRouter, Route, Routes } from 'react-router';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { SessionContext } from '../../app/session-context';
@@ -80,7 +80,7 @@ it('lists rules with their alerts, and disables one without losing what another 
   expect((await screen.findByRole('link', { name: '4' })).getAttribute('href')).toContain('rule.id');
   expect(screen.getByRole('link', { name: 'Security log cleared' }).getAttribute('href')).toBe('/rules/log');
   expect(await screen.findByText('7.25 %')).toBeTruthy();
-  expect(screen.getAllByText('budget exhausted')).toHaveLength(1);
+  expect(screen.getAllByText('over budget').map(({ title }) => title)).toEqual(['budget exhausted']);
   const holes = screen.getByRole('link', { name: /^2 coverage holes: Not evaluated on events of the pipeline web since / });
   expect(holes.getAttribute('href')).toBe('/rules/root');
   // The list needs one request for all rules.
@@ -97,6 +97,24 @@ it('lists rules with their alerts, and disables one without losing what another 
   expect(screen.getByText('connection refused')).toBeTruthy();
   fireEvent.click(screen.getByRole('button', { name: 'Test mail' }));
   expect(await screen.findByText('no route to host')).toBeTruthy();
+});
+
+it('shows tenants and channels of rules in one column, and fits on a screen of 1280 pixels', async () => {
+  const rule = (members: object) => ({ type: 'query', name: 'Rule', severity: 'low', enabled: true, tags: [], ...members });
+  answers = {
+    'GET /_firn/rules': () => Response.json({ a: rule({ tenant: 'acme', channels: ['mail', 'chat'] }), b: rule({ channels: ['mail'] }), c: rule({}) }),
+    'GET /_firn/rules/_stats': () => Response.json({}),
+    'POST /.alerts-*/_search': () => Response.json({ hits: { hits: [] } }),
+    'GET /_firn/channels': () => Response.json({}),
+    'GET /_firn/channels/_stats': () => Response.json({}),
+  };
+  open('/rules');
+  expect(await screen.findByRole('button', { name: 'Tenant, Channels' })).toBeTruthy();
+  expect(screen.getByText('acme · mail, chat')).toBeTruthy();
+  expect(screen.getByText('mail')).toBeTruthy();
+  // Without the margins of the page and the scroll bar of the table.
+  const table = screen.getByRole('region', { name: 'rules' }).querySelector('table');
+  expect(parseInt(table?.style.minWidth ?? '')).toBeLessThanOrEqual(1231);
 });
 
 it("creates a rule from the query of the URL, and shows the server's error", async () => {
@@ -152,11 +170,11 @@ it('creates a Sigma rule', async () => {
 });
 
 it('lists the rules that an import refused, and what was not taken over', async () => {
-  const members = [{ member: 'interval', reason: 'each event is evaluated as it comes' }];
+  const members = [{ member: 'actions', reason: 'channels deliver the alerts' }];
   const of = (id: string, line: number) => ({ line, id, name: `Rule ${id}`, members });
   const answer = [
-    { imported: ['a'], refused: [{ line: 4, id: 'b', name: 'Correlation', reason: 'correlation rules are not supported' }], not_taken: [] },
-    { imported: ['1', '2', '3', '4'], refused: [], not_taken: ['1', '2', '3', '4'].map((id, at) => of(id, at + 1)) },
+    { imported: ['a'], refused: [{ line: 4, id: 'b', name: 'Correlation', reason: 'correlation rules are not supported' }], not_taken: [], notes: [] },
+    { imported: ['1', '2', '3', '4'], refused: [], not_taken: ['1', '2', '3', '4'].map((id, at) => of(id, at + 1)), notes: [{ line: 1, id: '1', name: 'Scheduled', members: [{ member: 'from', reason: 'nothing to schedule' }] }] },
   ];
   answers = {
     'GET /_firn/rules': () => Response.json({}),
@@ -172,6 +190,7 @@ it('lists the rules that an import refused, and what was not taken over', async 
   expect(screen.getByText('correlation rules are not supported')).toBeTruthy();
   expect(screen.getByText('b.yml:1')).toBeTruthy();
   expect(screen.getByText('Rule 1, Rule 2, Rule 3 and 1 more')).toBeTruthy();
+  expect(within(screen.getByRole('region', { name: 'Notes' })).getByText('nothing to schedule')).toBeTruthy();
   expect(sent.filter(({ path }) => path.endsWith('_import')).map(({ body }) => body)).toEqual(['title: A\n\n---\ntitle: B', {}]);
 });
 

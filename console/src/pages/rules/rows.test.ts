@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Aggregation, SearchResponse } from '../../api/search';
 import { decodeState } from '../alerts/state';
-import { alertsPath, evaluationOf, holesText, readRuleAlerts, ruleRows, ruleSummary } from './rows';
+import { alertsPath, evaluationOf, holesText, readRuleAlerts, ruleRows, ruleSummary, scopeOf, scopeTitle } from './rows';
 
 const response = {
   took: 1,
@@ -29,6 +29,13 @@ test('rules have the counts of their alerts', () => {
     { id: 'root', name: 'Root', type: 'query', severity: 'high', enabled: true, tenant: 'acme', channels: 'mail, chat', evaluation: { text: 'web, dns', isProblem: false }, cpu: 12.5, throttled: 'budget exhausted', holes: HOLES, count: 4, lastMs: 1000, days: [0, 0, 0, 3, 0, 0, 1] },
     { id: 'log', name: 'Log cleared', type: 'sigma', severity: 'critical', enabled: false, tenant: '', channels: '', evaluation: null, cpu: null, throttled: '', holes: null, count: 0, lastMs: null, days: [] },
   ]);
+});
+
+test('a column shows the tenants and channels that rules have', () => {
+  const row = (members: object) => ruleRows({ r: { ...ruleSummary('r', { type: 'query', query: '*' }), ...members } }, new Map(), {});
+  const [tenant, channels, both, none] = [row({ tenant: 'acme' }), row({ channels: ['mail', 'chat'] }), row({ tenant: 'acme', channels: ['mail'] }), row({})];
+  expect([none, tenant, channels, both, [...tenant, ...channels], []].map(scopeTitle)).toEqual([null, 'Tenant', 'Channels', 'Tenant, Channels', 'Tenant, Channels', null]);
+  expect([none, tenant, channels, both].flatMap((rows) => rows.map(scopeOf))).toEqual(['', 'acme', 'mail, chat', 'acme · mail']);
 });
 
 test('holes say where they are and since when', () => {

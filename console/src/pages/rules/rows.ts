@@ -116,6 +116,15 @@ export function ruleRows(rules: Record<string, RuleSummary>, alerts: ReadonlyMap
   }));
 }
 
+/** Title of the column of tenants and channels: what some rule has of them; null: none has any. */
+export function scopeTitle(rows: readonly RuleRow[]): string | null {
+  const parts = [rows.some(({ tenant }) => tenant !== '') && 'Tenant', rows.some(({ channels }) => channels !== '') && 'Channels'].filter((part) => part !== false);
+  return parts.length === 0 ? null : parts.join(', ');
+}
+
+/** Tenant and channels of a rule; empty: it has none. */
+export const scopeOf = ({ tenant, channels }: RuleRow): string => [tenant, channels].filter((part) => part !== '').join(' · ');
+
 /** Tells in words where the events of a rule are not evaluated now. */
 export function holesText({ count, since, pipelines = [] }: OpenHoles, time: (ms: number) => string): string {
   if (count === 0 || since === undefined) return 'Evaluated on each event';

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use firn_detect::check_selection;
 use firn_detect::import::{self, Import, ImportOptions, NotTaken, PipelineIndices, TEXT_BYTES_MAX};
 use firn_engine::{Error, ErrorKind};
 use firn_model::dates::{DateFormat, Zone};
@@ -15,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
+use crate::endpoints::rule_run::typed_body;
 use crate::state::edge::Edge;
 use crate::wire::blocking;
 use crate::wire::error::ApiError;
@@ -58,13 +60,13 @@ pub(crate) async fn import(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         .iter()
         .map(|rule| json!({"line": rule.line, "id": rule.id, "name": rule.name, "reason": rule.reason}))
         .collect();
-    let not_taken = not_taken(&import);
+    let [not_taken, notes] = [false, true].map(|are_notes| parts(&import, are_notes));
     if !import.rules.is_empty() {
         let rules = import.rules.into_iter().map(|rule| (rule.id, rule.definition));
         let command = Command::Detection(DetectionCommand::PutRules(rules.collect()));
         edge.engine.execute(&call.ctx, command).await?;
     }
-    let answer = json!({"imported": imported, "refused": refused, "not_taken": not_taken});
+    let answer = json!({"imported": imported, "refused": refused, "not_taken": not_taken, "notes": notes});
     Ok(blocking::print(move || Reply::ok(&answer)).await?)
 }
 
@@ -118,20 +120,21 @@ async fn refuse_existing(edge: &Edge, call: &Call, import: &mut Import) -> Resul
     Ok(())
 }
 
-/// Returns what the text says and firn does not take over, by its lines.
-fn not_taken(import: &Import) -> Vec<Value> {
+/// Returns what the text says and firn does not take over, or takes over in another way, by its lines.
+fn parts(import: &Import, are_notes: bool) -> Vec<Value> {
     let print = |line: usize, id: &str, name: &str, members: &[NotTaken]| {
-        let members = members.iter();
+        let members = members.iter().filter(|part| part.is_note == are_notes);
         let members: Vec<Value> = members
             .map(|part| json!({"member": part.member, "reason": part.reason}))
             .collect();
-        (line, json!({"line": line, "id": id, "name": name, "members": members}))
+        let part = json!({"line": line, "id": id, "name": name, "members": members});
+        (!members.is_empty()).then_some((line, part))
     };
-    let of_rules = import.rules.iter().filter(|rule| !rule.not_taken.is_empty());
+    let of_rules = import.rules.iter();
     let of_rules = of_rules.map(|rule| print(rule.line, &rule.id, &rule.name, &rule.not_taken));
     let others = import.unused.iter();
     let others = others.map(|part| print(part.line, &part.id, &part.name, std::slice::from_ref(&part.not_taken)));
-    let mut parts: Vec<(usize, Value)> = of_rules.chain(others).collect();
+    let mut parts: Vec<(usize, Value)> = of_rules.chain(others).flatten().collect();
     parts.sort_by_key(|(line, _)| *line);
     parts.into_iter().map(|(_, part)| part).collect()
 }
@@ -164,8 +167,7 @@ pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
             return Err(Error::illegal_argument(reason).into());
         }
     };
-    let selection: Selection =
-        serde_json::from_value(Value::Object(call.object()?)).map_err(|error| Error::parsing(error.to_string()))?;
+    let selection: Selection = typed_body(Value::Object(call.object()?), check_selection)?;
     let metadata = edge.metadata(&call).await?;
     let stored = &metadata.detection_rules.by_id;
     let (mut rules, mut missing): (Vec<StoredRule>, Vec<String>) = (Vec::new(), Vec::new());

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use firn_auth::Privilege;
-use firn_detect::{DetectionRule, HistoryCount, history_search};
+use firn_detect::{DetectionRule, HistoryCount, check_run, history_search};
 use firn_engine::{Error, ErrorKind, RequestContext, Scope};
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::names::IndicesOptions;
 use firn_model::tenant::TenantId;
 use firn_pipeline::rule_history::{RunOutcome, StoredRun, index_without_tenants, reason_without_tenants};
+use firn_pipeline::run_mark::RunMark;
 use firn_query::search::IndexTarget;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
 use crate::endpoints::event_pipelines;
@@ -67,11 +69,23 @@ pub(super) fn events_of(call: &Call, index: &str, tenant: Option<&TenantId>) -> 
     Ok((target, scope))
 }
 
-pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let body: Body = match call.required_json()? {
-        body @ Value::Object(_) => serde_json::from_value(body).map_err(|error| Error::parsing(error.to_string()))?,
-        _ => return Err(Error::parsing("the body must be a JSON object").into()),
+/// Reads a body whose members `check` knows: it says what is wrong in the words of a definition.
+///
+/// # Errors
+/// [`ErrorKind::Parsing`] names the member, and what is expected there.
+pub(super) fn typed_body<T: DeserializeOwned>(
+    body: Value,
+    check: impl Fn(&Map<String, Value>) -> Result<(), String>,
+) -> Result<T, Error> {
+    let Value::Object(members) = &body else {
+        return Err(Error::parsing("the body must be a JSON object"));
     };
+    check(members).map_err(Error::parsing)?;
+    serde_json::from_value(body).map_err(|error| Error::parsing(error.to_string()))
+}
+
+pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let body: Body = typed_body(call.required_json()?, check_run)?;
     let id = call.capture("id").to_owned();
     let metadata = edge.metadata(&call).await?;
     let missing = || Error::new(ErrorKind::ResourceNotFound, format!("detection rule [{id}] is missing"));
@@ -85,9 +99,12 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         return Err(Error::illegal_argument(reason).into());
     }
     let now_ms = edge.now_ms();
-    let from_ms = time_of("from", &body.from, now_ms)?;
+    let from = match body.from.as_str().map(RunMark::parse).transpose()?.flatten() {
+        Some(mark) => mark,
+        None => RunMark::at_ms(time_of("from", &body.from, now_ms)?),
+    };
     let to_ms = body.to.as_ref().map_or(Ok(now_ms), |to| time_of("to", to, now_ms))?;
-    if from_ms >= to_ms {
+    if from >= RunMark::at_ms(to_ms) {
         return Err(Error::illegal_argument("[from] must be before [to]").into());
     }
     let (target, scope) = events_of(&call, &body.index, rule.tenant.as_ref())?;
@@ -106,7 +123,8 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         target: target.clone(),
         rule: &rule,
         query: &search.query,
-        times_ms: (from_ms, to_ms),
+        from,
+        to_ms,
         fetch_bytes_max: edge.config.discover.ask_over_bytes,
     };
     if !body.fetch
@@ -122,18 +140,18 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         "without_time": report.without_time, "complete": report.continue_from.is_none(), "partial": report.failure.is_some(),
     });
     // Otherwise there may be events that no alert stands for. A part counts as far as it has read.
-    let read_until_ms = report.read_until_ms(to_ms);
+    let read_until = report.continue_from.unwrap_or_else(|| RunMark::at_ms(to_ms));
     if report.is_certain()
-        && read_until_ms > from_ms
+        && read_until > from
         && call
             .identity
             .scope(Privilege::Read)
             .is_some_and(|scope| scope.is_unlimited())
     {
-        run.complete(&body.index, (from_ms, read_until_ms)).await?;
+        run.complete(&body.index, from, read_until).await?;
     }
     if let Some(from) = report.continue_from {
-        answer["continue_from"] = from;
+        answer["continue_from"] = from.to_string().into();
     }
     if let Some(failure) = report.failure {
         answer["reason"] = failure.into();

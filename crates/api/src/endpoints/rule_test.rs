@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use firn_detect::{DetectionRule, HistoryCount, history_search};
+use firn_detect::{DetectionRule, HistoryCount, check_test, history_search};
 use firn_engine::{Error, Knowledge, RequestContext};
 use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
-use crate::endpoints::rule_run::events_of;
+use crate::endpoints::rule_run::{events_of, typed_body};
 use crate::state::edge::Edge;
 use crate::wire::blocking;
 use crate::wire::error::ApiError;
@@ -45,10 +45,7 @@ struct Counted {
 }
 
 pub(crate) async fn test(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let body: Body = match call.required_json()? {
-        body @ Value::Object(_) => serde_json::from_value(body).map_err(|error| Error::parsing(error.to_string()))?,
-        _ => return Err(Error::parsing("the body must be a JSON object").into()),
-    };
+    let body: Body = typed_body(call.required_json()?, check_test)?;
     let examples = body.examples.unwrap_or(3);
     if examples > EXAMPLES_MAX {
         return Err(Error::illegal_argument(format!("[examples] is at most {EXAMPLES_MAX}")).into());

@@ -62,19 +62,15 @@ mod tests {
 
     use super::*;
 
-    fn definition(title: &str) -> RuleBody {
-        let sigma =
-            format!("title: {title}\nlogsource: {{product: windows}}\ndetection: {{s: {{a: 1}}, condition: s}}\n");
-        Arc::new(json!({"type": "sigma", "sigma": sigma}).as_object().unwrap().clone())
-    }
-
     #[test]
     fn summaries_and_verdicts_are_those_of_the_definitions() {
+        let sigma = "title: One\nlogsource: {product: windows}\ndetection: {s: {a: 1}, condition: s}\n";
+        let usable = json!({"type": "sigma", "sigma": sigma});
         let broken = json!({"type": "query", "name": "x", "query": "a: ("});
         let disabled = json!({"type": "query", "name": "x", "query": "a: 1", "enabled": false});
         let object = |body: Value| Arc::new(body.as_object().unwrap().clone());
         let rules = BTreeMap::from([
-            ("a".to_owned(), definition("One")),
+            ("a".to_owned(), object(usable)),
             ("b".to_owned(), object(broken)),
             ("c".to_owned(), object(disabled)),
         ]);

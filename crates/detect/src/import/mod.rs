@@ -60,7 +60,7 @@ pub struct ImportedRule {
     pub name: String,
     /// Its definition: [`DetectionRule::parse`](crate::DetectionRule::parse) reads it.
     pub definition: Map<String, Value>,
-    /// What the text says and the definition does not.
+    /// What the text says and the definition does not, notes included.
     pub not_taken: Vec<NotTaken>,
 }
 
@@ -71,6 +71,8 @@ pub struct NotTaken {
     pub member: String,
     /// Reason for readers.
     pub reason: String,
+    /// Whether nothing is lost: the rule finds the same without it.
+    pub is_note: bool,
 }
 
 impl NotTaken {
@@ -78,6 +80,14 @@ impl NotTaken {
         Self {
             member: member.to_owned(),
             reason: reason.into(),
+            is_note: false,
+        }
+    }
+
+    fn note(member: &str, reason: impl Into<String>) -> Self {
+        Self {
+            is_note: true,
+            ..Self::new(member, reason)
         }
     }
 }

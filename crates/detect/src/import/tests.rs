@@ -36,7 +36,7 @@ fn rule(members: Value) -> Value {
     rule
 }
 
-/// Returns the definition of a rule, and the names of the members that are not taken.
+/// Returns the definition of a rule, and the names of the members that are not taken, without notes.
 #[track_caller]
 fn definition(lines: &[Value]) -> (Value, Vec<String>) {
     let import = import(lines);
@@ -44,7 +44,8 @@ fn definition(lines: &[Value]) -> (Value, Vec<String>) {
     let [rule] = &import.rules[..] else {
         panic!("{} rules", import.rules.len())
     };
-    let names = rule.not_taken.iter().map(|member| member.member.clone());
+    let lost = rule.not_taken.iter().filter(|member| !member.is_note);
+    let names = lost.map(|member| member.member.clone());
     (Value::Object(rule.definition.clone()), names.collect())
 }
 
@@ -84,15 +85,32 @@ fn a_query_is_taken_with_what_readers_need() {
         "actions",
         "alert_suppression.duration",
         "building_block_type",
-        "from",
         "index",
-        "interval",
         "license",
         "max_signals",
         "of_a_later_version",
         "threat",
     ];
     assert_eq!(names, expect);
+}
+
+#[test]
+fn a_schedule_is_a_note() {
+    let notes = |members: Value| {
+        let import = import(&[rule(members)]);
+        let notes = import.rules[0].not_taken.iter().filter(|member| member.is_note);
+        notes
+            .map(|note| format!("{}: {}", note.member, note.reason))
+            .collect::<Vec<_>>()
+    };
+    let reason = "each event is evaluated as it comes, which covers every interval";
+    assert_eq!(
+        notes(json!({})),
+        [format!("interval: {reason}"), format!("from: {reason}")]
+    );
+    // The window of a threshold.
+    let threshold = json!({"type": "threshold", "threshold": {"field": ["a"], "value": 9}});
+    assert_eq!(notes(threshold), [format!("interval: {reason}")]);
 }
 
 #[test]
@@ -663,5 +681,75 @@ fn sigma_rules_have_their_lines() {
     assert_eq!(
         sigma_text(json!({"type": "query", "query": "*"}).as_object().unwrap()),
         None
+    );
+}
+
+#[test]
+fn a_sigma_rule_without_an_id_has_one_of_its_title() {
+    let of_title = |title: &str| SIGMA.replace("id: tool\n", "").replace("Tool", title);
+    let text = [
+        of_title("Read of /etc/shadow"),
+        of_title("'_a, b'"),
+        of_title("Read of -etc-shadow"),
+        of_title("'///'"),
+        of_title("'__'"),
+    ];
+    let import = sigma_yaml(&text.join("---\n"), &ImportOptions::default()).unwrap();
+    let ids: Vec<(&str, &str)> = import
+        .rules
+        .iter()
+        .map(|rule| (rule.id.as_str(), rule.name.as_str()))
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            ("Read of -etc-shadow", "Read of /etc/shadow"),
+            ("a- b", "_a, b"),
+            ("---", "///")
+        ]
+    );
+    let reasons: Vec<&str> = import.refused.iter().map(|rule| rule.reason.as_str()).collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons[0].contains("the rule of line 1 has the same id"), "{reasons:?}");
+    assert!(reasons[1].contains("must have [1] to [255] bytes"), "{reasons:?}");
+    let correlation = "title: 5/min\ncorrelation: {type: event_count, rules: [tool], group-by: [a], timespan: 1m, condition: {gte: 5}}\n";
+    let import = sigma_yaml(&format!("{SIGMA}---\n{correlation}"), &ImportOptions::default()).unwrap();
+    assert_eq!(import.rules[0].id, "5-min", "{:?}", import.refused);
+}
+
+#[test]
+fn wrong_types_of_a_sigma_rule_are_reported_once() {
+    let with = |members: &str| {
+        let import = sigma_yaml(
+            &SIGMA.replace("id: tool\n", &format!("id: tool\n{members}\n")),
+            &ImportOptions::default(),
+        );
+        let import = import.unwrap();
+        let refused: Vec<String> = import.refused.iter().map(|rule| rule.reason.clone()).collect();
+        let notes = import.rules.iter().flat_map(|rule| &rule.not_taken);
+        let notes: Vec<String> = notes.map(|note| format!("{} {}", note.member, note.is_note)).collect();
+        (refused, notes)
+    };
+    let refused = |reason: &str| (vec![reason.to_owned()], Vec::new());
+    for (members, reason) in [
+        ("level: [high]", "[level] must be a string, not a list"),
+        ("level: 3", "[level] must be a string, not a number"),
+        ("level: hihg", "invalid level: 'hihg'"),
+        ("status: new", "invalid status: 'new'"),
+        ("tags: {a: b}", "[tags] must be a list of strings, not a mapping"),
+        ("tags: [a, 1]", "[tags] must be a list of strings, not of a number"),
+    ] {
+        assert_eq!(with(members), refused(reason), "{members}");
+    }
+    assert_eq!(with("tags: attack.t1078"), (Vec::new(), vec!["tags true".to_owned()]));
+    assert_eq!(with("tags: [attack.t1078]\nlevel: high"), (Vec::new(), Vec::new()));
+    assert_eq!(with("tags:\nlevel:"), (Vec::new(), Vec::new()));
+    // The errors of a correlation, and what becomes of its rules.
+    let correlation = "title: c\nlevel: hihg\ncorrelation: {type: event_count, rules: [tool], group-by: [a], timespan: 1m, condition: {gte: 5}}\n";
+    let import = sigma_yaml(&format!("{SIGMA}---\n{correlation}"), &ImportOptions::default()).unwrap();
+    let reasons: Vec<&str> = import.refused.iter().map(|rule| rule.reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        ["the correlation that refers to it is refused", "invalid level: 'hihg'"]
     );
 }

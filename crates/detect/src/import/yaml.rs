@@ -3,10 +3,11 @@
 use firn_model::Result;
 
 use super::collector::{Collector, Origin};
-use super::{Import, ImportOptions};
+use super::{Import, ImportOptions, NotTaken};
 use crate::sigma;
 
-/// Reads the Sigma rules and correlations of a YAML text, which may hold several documents. The id of a rule is its own, or its title.
+/// Reads the Sigma rules and correlations of a YAML text, which may hold several documents. The id of a rule is its own, or made of its
+/// title.
 ///
 /// # Errors
 /// [`firn_model::ErrorKind::IllegalArgument`]: the text has too many rules.
@@ -29,7 +30,9 @@ pub fn sigma_yaml(yaml: &str, options: &ImportOptions) -> Result<Import> {
         };
         let definition = [("type", "sigma".to_owned()), ("sigma", bundle.text)];
         let definition = definition.map(|(name, value)| (name.to_owned(), value.into()));
-        collector.add(origin, definition.into_iter().collect(), Vec::new())?;
+        let one_tag = "a text, where Sigma has a list: it is taken for one tag";
+        let notes = bundle.has_one_tag.then(|| NotTaken::note("tags", one_tag));
+        collector.add(origin, definition.into_iter().collect(), notes.into_iter().collect())?;
     }
     collector.import.refused.sort_by_key(|refused| refused.line);
     // What the parser complains about is also why the definition is refused.

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use firn_model::metadata::detection_rule_id_of;
+
 use super::filter::{Filter, NO_RULE};
 use super::load::{Document, Loaded, documents, load_parts};
 use crate::rule::{Rule, RuleError};
@@ -11,12 +13,14 @@ use crate::rule::{Rule, RuleError};
 pub struct Bundle {
     /// Line of the text where the rule or correlation starts; the first line is 1.
     pub line: usize,
-    /// Identifier of the rule or correlation.
+    /// Identifier of the rule or correlation; without one, made of its title.
     pub id: String,
     /// Title of the rule or correlation.
     pub title: String,
     /// One document of YAML, or several: those of the base rules come before their correlation.
     pub text: String,
+    /// Whether its tags are a text and no list: it is taken for one tag.
+    pub has_one_tag: bool,
 }
 
 /// A rule or correlation that cannot be used.
@@ -77,6 +81,10 @@ pub fn bundles(yaml: &str) -> (Vec<Bundle>, Vec<RefusedDocument>) {
                 refused.push(refusal(document.line, &correlation.id, &correlation.title, reason));
                 continue;
             }
+            // Listed below: with them the definition would be refused once more.
+            if !loaded.errors.is_empty() {
+                continue;
+            }
             for place in &bases {
                 is_base[*place].1 = true;
             }
@@ -89,9 +97,10 @@ pub fn bundles(yaml: &str) -> (Vec<Bundle>, Vec<RefusedDocument>) {
             used_filters.extend(filters);
             bundles.push(Bundle {
                 line: document.line,
-                id: correlation.id.clone(),
+                id: id_of(&correlation.id, &correlation.title),
                 title: correlation.title.clone(),
                 text: bundle,
+                has_one_tag: loaded.has_one_tag,
             });
         }
     }
@@ -109,10 +118,16 @@ pub fn bundles(yaml: &str) -> (Vec<Bundle>, Vec<RefusedDocument>) {
                 }
                 (false, _) => {
                     let filters = filters_of(&documents, rules_of(loaded));
+                    // Its errors are listed above: with them the definition would be refused once more.
+                    if !loaded.errors.is_empty() {
+                        used_filters.extend(filters);
+                        continue;
+                    }
                     bundles.push(Bundle {
                         line: document.line,
-                        id: rule.id.clone(),
+                        id: id_of(&rule.id, &rule.title),
                         title: rule.title.clone(),
+                        has_one_tag: loaded.has_one_tag,
                         text: match filters.is_empty() {
                             true => document.text.to_owned(),
                             false => together([document.text].into_iter().chain(filters.iter().copied())),
@@ -134,6 +149,14 @@ pub fn bundles(yaml: &str) -> (Vec<Bundle>, Vec<RefusedDocument>) {
         }
     }
     (bundles, refused)
+}
+
+/// Returns the id of a definition. A rule without an id has its title in this place, which may have letters that an id must not have.
+fn id_of(id: &str, title: &str) -> String {
+    match id == title {
+        true => detection_rule_id_of(title),
+        false => id.to_owned(),
+    }
 }
 
 /// Returns the rules of a document with their names.

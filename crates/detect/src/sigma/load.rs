@@ -23,6 +23,8 @@ pub struct Loaded {
     pub(super) filters: Vec<Filter>,
     /// What could not be read.
     pub errors: Vec<RuleError>,
+    /// Whether a document has a text as its tags, which is taken for one tag.
+    pub(super) has_one_tag: bool,
 }
 
 /// Correlation of other rules, as its file has it.
@@ -47,8 +49,40 @@ struct Head {
     id: Option<String>,
     title: String,
     has_condition: bool,
-    /// It has an id that is no string, which the parser drops.
-    has_wrong_id: bool,
+    /// A member of another type than the specification has, which the parser drops: why the document is refused.
+    mistake: Option<String>,
+    /// It has a text in the place of a list, which the parser takes for a list of one.
+    has_one_tag: bool,
+}
+
+/// Says which member of a document has another type than the specification has, among those that matter: without its id two rules of one
+/// title would be one, and without its level a rule would have another severity.
+fn mistake(document: &Value) -> Option<String> {
+    let member = |name: &str| document.get(name).filter(|value| !value.is_null());
+    for name in ["id", "level"] {
+        if let Some(other) = member(name).filter(|value| !value.is_string()) {
+            return Some(format!("[{name}] must be a string, not {}", kind_of(other)));
+        }
+    }
+    let tags = member("tags")?;
+    let other = match tags {
+        Value::String(_) => return None,
+        Value::Sequence(tags) => tags.iter().find(|tag| !tag.is_string())?,
+        other => return Some(format!("[tags] must be a list of strings, not {}", kind_of(other))),
+    };
+    Some(format!("[tags] must be a list of strings, not of {}", kind_of(other)))
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Sequence(_) => "a list",
+        Value::Mapping(_) => "a mapping",
+        Value::Tagged(_) => "a value with a YAML tag",
+    }
 }
 
 impl Heads {
@@ -60,7 +94,8 @@ impl Heads {
             Head {
                 id: text("id"),
                 title: text("title").unwrap_or_default(),
-                has_wrong_id: document.get("id").is_some_and(|id| !id.is_string() && !id.is_null()),
+                mistake: mistake(&document),
+                has_one_tag: document.get("tags").is_some_and(Value::is_string),
                 has_condition: document
                     .get("correlation")
                     .is_some_and(|correlation| correlation.get("condition").is_some()),
@@ -77,13 +112,13 @@ impl Heads {
         }
     }
 
-    /// Fails if the document of a rule has an id that is no string: its title would be taken for its id, and two rules of one title would
-    /// be one.
-    fn check_id(&self, id: &Option<String>, title: &str) -> Result<(), String> {
-        let is_wrong = |head: &Head| head.has_wrong_id && head.title == title;
-        match id.is_none() && self.0.iter().any(is_wrong) {
-            true => Err("[id] must be a string".to_owned()),
-            false => Ok(()),
+    /// Fails if the document of a rule has a member of a wrong type.
+    fn check(&self, id: &Option<String>, title: &str) -> Result<(), String> {
+        let of_rule = |head: &&Head| head.id == *id && head.title == title;
+        let mut heads = self.0.iter().filter(of_rule);
+        match heads.find_map(|head| head.mistake.clone()) {
+            Some(mistake) => Err(mistake),
+            None => Ok(()),
         }
     }
 
@@ -147,6 +182,7 @@ pub fn load_parts(yaml: &str) -> Loaded {
     let mut loaded = Loaded::default();
     let yaml = without_mark(yaml);
     let heads = Heads::read(yaml);
+    loaded.has_one_tag = heads.0.iter().any(|head| head.has_one_tag);
     let (id, title) = heads.of_only();
     let of_text = |reason: String| RuleError {
         id: id.clone(),
@@ -162,7 +198,7 @@ pub fn load_parts(yaml: &str) -> Loaded {
     };
     loaded.errors.extend(collection.errors.into_iter().map(of_text));
     for rule in &collection.rules {
-        match heads.check_id(&rule.id, &rule.title).and_then(|()| convert(rule)) {
+        match heads.check(&rule.id, &rule.title).and_then(|()| convert(rule)) {
             Ok(converted) => {
                 loaded.rules.push(converted);
                 loaded.names.push(rule.name.clone());
@@ -171,7 +207,7 @@ pub fn load_parts(yaml: &str) -> Loaded {
         }
     }
     for parsed in collection.correlations {
-        if let Err(reason) = heads.check_id(&parsed.id, &parsed.title) {
+        if let Err(reason) = heads.check(&parsed.id, &parsed.title) {
             loaded.errors.push(refusal(&parsed.id, &parsed.title, reason));
             continue;
         }

@@ -443,11 +443,17 @@ fn an_empty_list_of_values_is_refused() {
 #[test]
 fn an_id_that_is_no_text_is_refused() {
     let text = |id: &str| rule("{a: x}").replace("id: t", &format!("id: {id}"));
-    for id in ["1001", "true", "1.50", "[a]", "{a: b}"] {
+    for (id, kind) in [
+        ("1001", "a number"),
+        ("true", "a boolean"),
+        ("1.50", "a number"),
+        ("[a]", "a list"),
+        ("{a: b}", "a mapping"),
+    ] {
         let loaded = load(&text(id));
         assert_eq!(loaded.rules, [], "{id}");
         assert_eq!(loaded.errors.len(), 1, "{id}");
-        assert_eq!(loaded.errors[0].reason, "[id] must be a string", "{id}");
+        assert_eq!(loaded.errors[0].reason, format!("[id] must be a string, not {kind}"));
     }
     for (id, expect) in [("'1001'", "1001"), ("null", "t"), ("r-1", "r-1")] {
         let loaded = load(&text(id));
@@ -457,7 +463,7 @@ fn an_id_that_is_no_text_is_refused() {
     let correlation = "title: c\nid: 7\ncorrelation: {type: event_count, rules: [t], group-by: [a], timespan: 1m, condition: {gte: 2}}\n";
     let loaded = load(&format!("{}---\n{correlation}", rule("{a: x}")));
     assert!(loaded.correlations.is_empty());
-    assert_eq!(loaded.errors[0].reason, "[id] must be a string");
+    assert_eq!(loaded.errors[0].reason, "[id] must be a string, not a number");
 }
 
 #[test]

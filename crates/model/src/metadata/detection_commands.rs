@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::ids::check_id_of;
+use super::ids::{ID_BYTES_MAX, check_id_of};
 use super::pipeline_bodies::PipelineBodies;
 use super::state::Metadata;
 use crate::{Error, ErrorKind, Result};
@@ -93,6 +93,19 @@ pub fn check_detection_rule_id(id: &str) -> Result<()> {
     )))
 }
 
+/// Returns the id of a rule that has none: its title with [-] for what an id must not have. Empty: the title has nothing else.
+pub fn detection_rule_id_of(title: &str) -> String {
+    let is_valid = |letter: char| !letter.is_control() && !matches!(letter, ',' | '*' | '/' | '\\');
+    let letters = title.trim().trim_start_matches('_').chars();
+    let mut id: String = letters
+        .map(|letter| if is_valid(letter) { letter } else { '-' })
+        .collect();
+    while id.len() > ID_BYTES_MAX {
+        id.pop();
+    }
+    id
+}
+
 fn check_id(noun: &str, id: &str) -> Result<()> {
     check_id_of(noun, id)?;
     match id.starts_with('_') {
@@ -144,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_id_of_a_rule_is_printable_and_a_part_of_a_path() {
-        for id in ["e28a5a99-da44", "Überwachung (neu)", "a:b.c"] {
+        for id in ["e28a5a99-da44", "Überwachung (neu)", "a:b.c", "..."] {
             assert!(check_detection_rule_id(id).is_ok(), "{id}");
         }
         let long = "x".repeat(513);
@@ -160,10 +173,30 @@ mod tests {
             (long.as_str(), "[1] to [255] bytes, not [513]"),
             ("_a", "must not start with [_]"),
             ("a,b", "must not contain [,]"),
+            (".", "[.] of a detection rule must not be [.] or [..]"),
+            ("..", "must not be [.] or [..]"),
         ] {
             let error = check_detection_rule_id(id).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::IllegalArgument);
             assert!(error.reason().contains(reason), "{id:?}: {}", error.reason());
         }
+    }
+
+    #[test]
+    fn an_id_is_made_of_a_title() {
+        for (title, id) in [
+            ("Logon as root", "Logon as root"),
+            ("Access to /etc/shadow, by *", "Access to -etc-shadow- by -"),
+            ("C:\\Temp\n", "C:-Temp"),
+            ("__a\tb", "a-b"),
+            ("*", "-"),
+        ] {
+            assert_eq!(detection_rule_id_of(title), id);
+            assert!(check_detection_rule_id(id).is_ok(), "{id}");
+        }
+        let long = detection_rule_id_of(&"ü".repeat(200));
+        assert_eq!(long, "ü".repeat(127));
+        assert!(check_detection_rule_id(&long).is_ok());
+        assert_eq!(detection_rule_id_of(" _ "), "");
     }
 }

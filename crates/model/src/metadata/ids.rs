@@ -3,7 +3,7 @@
 use crate::{Error, Result};
 
 /// Maximum bytes of a pipeline's id, the same as for names of indices.
-const ID_BYTES_MAX: usize = 255;
+pub(super) const ID_BYTES_MAX: usize = 255;
 
 /// Checks the id of a pipeline.
 pub(super) fn check_id(id: &str) -> Result<()> {
@@ -18,6 +18,12 @@ pub(super) fn check_id_of(noun: &str, id: &str) -> Result<()> {
             id.len()
         )));
     }
+    if matches!(id, "." | "..") {
+        // Clients drop these parts of a path.
+        return Err(Error::illegal_argument(format!(
+            "the id [{id}] of a {noun} must not be [.] or [..]"
+        )));
+    }
     if let Some(at) = id.find([',', '*']) {
         return Err(Error::illegal_argument(format!(
             "the id [{id}] of a {noun} must not contain [{}]",
@@ -25,4 +31,22 @@ pub(super) fn check_id_of(noun: &str, id: &str) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_no_part_of_a_path_that_clients_drop() {
+        for id in ["web", "a.b", "...", ".a"] {
+            assert!(check_id(id).is_ok(), "{id}");
+        }
+        for id in [".", ".."] {
+            let error = check_id(id).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::IllegalArgument);
+            let reason = format!("the id [{id}] of a pipeline must not be [.] or [..]");
+            assert_eq!(error.reason(), reason);
+        }
+    }
 }

@@ -49,7 +49,7 @@ use serde_json::Value;
 
 pub use cluster_commands::{check_cluster_settings, cluster_setting_defaults};
 
-pub use detection_commands::{DetectionCommand, check_detection_rule_id};
+pub use detection_commands::{DetectionCommand, check_detection_rule_id, detection_rule_id_of};
 pub use entities::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, TemplateContent};
 pub use event_pipeline_commands::EventPipelineCommand;
 pub use global_state::{GlobalState, IDS_OF};

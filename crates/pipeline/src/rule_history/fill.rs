@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::ledger::{self, Hole, PartitionCoverage, RuleLedger, SharedEngine};
 use super::stored_run::{RunOutcome, RunReport, StoredRun};
 use crate::rule_budget::{HolePlace, RuleBudgets, UnfilledHoles};
+use crate::run_mark::RunMark;
 use crate::runner::Runner;
 use crate::sources::Clock;
 
@@ -51,6 +52,10 @@ pub struct HoleFiller {
     limits: FillLimits,
     /// Rules that may have holes.
     waiting: BTreeMap<String, Wait>,
+    /// Versions of the rules that do not wait, as their holes were looked at last; `None`: there was no such rule.
+    settled: BTreeMap<String, Option<String>>,
+    /// Rules that `settled` was compared with last.
+    rules: Option<Arc<[Arc<DetectionRule>]>>,
     /// How far holes are filled.
     progress: HashMap<(String, HolePlace), Progress>,
     /// When the ledger is read as a whole again.
@@ -70,8 +75,8 @@ struct Progress {
     version: String,
     /// Times of the events of the hole, ms since the epoch, as they were when it was begun.
     times_ms: (i64, i64),
-    /// Time of the next event; `None`: all were read, of a hole that goes on.
-    next_ms: Option<i64>,
+    /// Place of the next event; `None`: all were read, of a hole that goes on.
+    next: Option<RunMark>,
     is_certain: bool,
 }
 
@@ -103,6 +108,8 @@ impl HoleFiller {
             clock,
             limits,
             waiting: BTreeMap::new(),
+            settled: BTreeMap::new(),
+            rules: None,
             progress: HashMap::new(),
             next_all_ns: i64::MIN,
             stored_pauses: Vec::new(),
@@ -120,6 +127,7 @@ impl HoleFiller {
         for id in self.budget.take_resumed() {
             self.waiting.insert(id, Wait::default());
         }
+        self.look_at_changed_rules();
         let pauses = self.budget.pauses();
         if pauses != self.stored_pauses {
             self.runner.store_pauses(&pauses).await?;
@@ -154,6 +162,7 @@ impl HoleFiller {
                 Ok(Filled::Later) => self.later(&id, now_ns),
                 Ok(Filled::Done | Filled::Cannot(_)) => {
                     self.waiting.remove(&id);
+                    self.settled.insert(id.clone(), rule.map(|rule| rule.version.clone()));
                     self.progress.retain(|(rule, _), _| *rule != id);
                 }
                 Err(error) => {
@@ -163,6 +172,27 @@ impl HoleFiller {
             }
         }
         Ok(false)
+    }
+
+    /// Looks at the holes of rules again that were changed since: one that is enabled again can be filled.
+    fn look_at_changed_rules(&mut self) {
+        let rules = self.runner.rules();
+        if self.rules.as_ref().is_some_and(|last| Arc::ptr_eq(last, &rules)) {
+            return;
+        }
+        let versions: HashMap<&str, &str> = rules
+            .iter()
+            .map(|rule| (rule.rule.id.as_str(), rule.version.as_str()))
+            .collect();
+        let waiting = &mut self.waiting;
+        self.settled.retain(|id, version| {
+            let is_same = versions.get(id.as_str()).copied() == version.as_deref();
+            if !is_same {
+                waiting.insert(id.clone(), Wait::default());
+            }
+            is_same
+        });
+        self.rules = Some(rules);
     }
 
     /// After a start, stored rules are not set yet.
@@ -251,8 +281,9 @@ impl HoleFiller {
         hole: &Hole<'_>,
         indices: &[String],
     ) -> Result<Filled> {
-        // Without events, the hole of a rule that is evaluated again would have no end.
-        if hole.interval.to.is_none() && self.runner.note_quiet(&place.pipeline, &rule.rule.id).await? {
+        // Without events, the hole of a rule that is evaluated again would have no end, and a version that was set since would not be known.
+        let is_open = hole.interval.to.is_none() || !hole.next_versions.contains(&rule.version.as_str());
+        if is_open && self.runner.note_quiet(&place.pipeline, &rule.rule.id).await? {
             return Ok(Filled::Later);
         }
         let key = (rule.rule.id.clone(), place.clone());
@@ -265,7 +296,7 @@ impl HoleFiller {
                 Err(filled) => return Ok(filled),
             },
         };
-        let Some(next_ms) = progress.next_ms else {
+        let Some(next) = progress.next else {
             // The hole went on when it was filled. Events after that have one of their own, or end this one.
             if hole.interval.to.is_some() {
                 self.progress.remove(&key);
@@ -288,7 +319,8 @@ impl HoleFiller {
             },
             rule,
             query,
-            times_ms: (next_ms, progress.times_ms.1),
+            from: next,
+            to_ms: progress.times_ms.1,
             fetch_bytes_max: self.limits.fetch_bytes_max,
         };
         if is_new && let RunOutcome::TooDear(cost) = run.check_cost().await? {
@@ -309,8 +341,8 @@ impl HoleFiller {
             ));
         }
         progress.is_certain &= report.is_certain();
-        progress.next_ms = report.continue_from.as_ref().and_then(time_ms);
-        if progress.next_ms.is_some() || hole.interval.to.is_none() {
+        progress.next = report.continue_from;
+        if progress.next.is_some() || hole.interval.to.is_none() {
             self.progress.insert(key, progress);
             return Ok(Filled::Step);
         }
@@ -318,7 +350,9 @@ impl HoleFiller {
             self.progress.remove(&key);
             return Ok(Filled::Cannot(why_uncertain(&report)));
         }
-        running.complete(&indices.join(","), progress.times_ms).await?;
+        let (from, to) = progress.times_ms;
+        let (from, to) = (RunMark::at_ms(from), RunMark::at_ms(to));
+        running.complete(&indices.join(","), from, to).await?;
         self.progress.remove(&key);
         tracing::info!(
             rule = rule.rule.id,
@@ -359,7 +393,7 @@ impl HoleFiller {
                 let Some(to_ms) = arrival_ms(to) else {
                     return Err(Filled::Cannot("its end cannot be read".to_owned()));
                 };
-                // A version that was set since is known once a batch has come.
+                // A version that was set since is known once the pipeline evaluates it.
                 if to_ms >= settled_ms || !hole.next_versions.contains(&rule.version.as_str()) {
                     return Err(Filled::Later);
                 }
@@ -376,7 +410,7 @@ impl HoleFiller {
         Ok(Progress {
             version: rule.version.clone(),
             times_ms: (from_ms, to_ms),
-            next_ms: Some(from_ms),
+            next: Some(RunMark::at_ms(from_ms)),
             is_certain: true,
         })
     }
@@ -440,8 +474,4 @@ fn why_uncertain(report: &RunReport) -> String {
 
 fn arrival_ms(mark: &Mark) -> Option<i64> {
     DateFormat::default_millis().parse_ms(&mark.received).ok()
-}
-
-fn time_ms(value: &Value) -> Option<i64> {
-    DateFormat::default_millis().parse_ms(value.as_str()?).ok()
 }

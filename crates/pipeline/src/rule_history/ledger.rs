@@ -12,6 +12,7 @@ use firn_query::search::{Hit, IndexTarget, SearchRequest};
 use serde_json::{Value, json};
 
 use super::open_holes::SetRules;
+use crate::run_mark::RunMark;
 use crate::runner::{COVERAGE_INDEX, CoverageRecord, PAUSES};
 
 /// Records of one answer, and runs.
@@ -55,13 +56,9 @@ pub struct Hole<'a> {
 }
 
 impl Hole<'_> {
-    /// Whether a run of this version fills it: of the next one, or, if the budget was exhausted, of any later one. A rule that was
-    /// throttled may be changed because of it.
+    /// Whether a run of this version fills it: of any that was evaluated after it. An earlier one of them cannot run any more.
     fn takes_version(&self, version: &str) -> bool {
-        match self.interval.is_throttled {
-            true => self.next_versions.contains(&version),
-            false => self.next_versions.first() == Some(&version),
-        }
+        self.next_versions.contains(&version)
     }
 }
 
@@ -164,6 +161,7 @@ impl RuleLedger {
             .interval
             .times_ms
             .map_or((from, to), |(first, last)| (first, last + 1));
+        let (from, to) = (RunMark::at_ms(from), RunMark::at_ms(to));
         let member = |run: &Value, name: &str| run[name].as_i64();
         let counts = |run: &&Value| {
             let names: Vec<&str> = run["index"].as_str().unwrap_or_default().split(',').collect();
@@ -178,12 +176,12 @@ impl RuleLedger {
         let versions: BTreeSet<&str> = self.runs.iter().filter_map(|run| run["version"].as_str()).collect();
         let is_filled_by = |version: &str| {
             let own = self.runs.iter().filter(counts).filter(|run| run["version"] == version);
-            let mut times: Vec<(i64, i64)> = own
-                .filter_map(|run| member(run, "from").zip(member(run, "to")))
+            let mut parts: Vec<(RunMark, RunMark)> = own
+                .filter_map(|run| RunMark::read("from", run).zip(RunMark::read("to", run)))
                 .collect();
-            times.sort_unstable();
+            parts.sort_unstable();
             let mut read_until = from;
-            for (start, end) in times {
+            for (start, end) in parts {
                 if start <= read_until {
                     read_until = read_until.max(end);
                 }
@@ -318,7 +316,8 @@ mod tests {
             intervals: vec![
                 interval(0, Some(1_000), Some("a")),
                 interval(1_000, Some(5_000), None),
-                interval(5_000, None, Some("b")),
+                interval(5_000, Some(5_500), Some("b")),
+                interval(5_500, None, Some("d")),
             ],
         };
         let run = |began: i64, version: &str, index: &str, from: i64, to: i64| json!({"@timestamp": began, "rule": "r", "version": version, "index": index, "from": from, "to": to});
@@ -336,10 +335,26 @@ mod tests {
         let part = |from: i64, to: i64| run(6_000, "b", "logs", from, to);
         assert!(is_filled(&[part(500, 5_000)]));
         assert!(is_filled(&[part(3_000, 5_000), part(500, 2_000), part(2_000, 3_500)]));
+        // A later version than the next one.
+        assert!(is_filled(&[run(6_000, "d", "logs", 500, 5_000)]));
+        for unknown in ["a", "c"] {
+            assert!(!is_filled(&[run(6_000, unknown, "logs", 500, 5_000)]), "{unknown}");
+        }
         assert!(!is_filled(&[part(3_000, 5_000), part(500, 2_999)]), "there is a gap");
         assert!(!is_filled(&[part(1_001, 5_000)]) && !is_filled(&[part(500, 4_999)]));
+        // Runs that continue each other within the events of one time.
+        let within = |mut run: Value, member: &str, seq_no: u64| {
+            run[member] = seq_no.into();
+            run
+        };
+        let first = within(part(500, 2_000), "to_seq_no", 7);
+        for (seq_no, is_whole) in [(7, true), (6, true), (8, false), (0, true)] {
+            let second = within(part(2_000, 5_000), "from_seq_no", seq_no);
+            assert_eq!(is_filled(&[second, first.clone()]), is_whole, "{seq_no}");
+        }
         for other in [
             run(6_000, "c", "logs", 3_000, 5_000),
+            run(6_000, "d", "logs", 3_000, 5_000),
             run(6_000, "b", "others", 3_000, 5_000),
             run(4_999, "b", "logs", 3_000, 5_000),
         ] {

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 
 use super::ledger::SharedEngine;
+use crate::run_mark::RunMark;
 use crate::runner::{RuleRun, StoredDocument, TenantEvent};
 use crate::sources::tenant_of;
 
@@ -38,8 +39,10 @@ pub struct StoredRun<'a> {
     pub rule: &'a DetectionRule,
     /// Query of the events that match it.
     pub query: &'a Value,
-    /// Times of the events, ms since the epoch: the first one, and that behind the last one.
-    pub times_ms: (i64, i64),
+    /// Place of the first event.
+    pub from: RunMark,
+    /// Time behind the last event, ms since the epoch.
+    pub to_ms: i64,
     /// Most bytes that are fetched from snapshot repositories.
     pub fetch_bytes_max: u64,
 }
@@ -57,21 +60,13 @@ pub struct RunReport {
     pub in_groups: u64,
     /// Events that match and have no time. `None`: they cannot be counted without fetching much.
     pub without_time: Option<u64>,
-    /// Where the next run begins, the time of the first event that this one has not read; `None`: it has read all events.
-    pub continue_from: Option<Value>,
+    /// Where the next run begins, before the first event that this one has not read; `None`: it has read all events.
+    pub continue_from: Option<RunMark>,
     /// Why some shards could not be read.
     pub failure: Option<String>,
 }
 
 impl RunReport {
-    /// Returns the time of the first event that was not read, ms since the epoch; `end_ms`: all were.
-    pub fn read_until_ms(&self, end_ms: i64) -> i64 {
-        match &self.continue_from {
-            None => end_ms,
-            Some(from) => time_ms(from).unwrap_or(i64::MIN),
-        }
-    }
-
     /// Whether an alert stands for each of the events that was read.
     pub fn is_certain(&self) -> bool {
         self.failure.is_none() && self.without_time == Some(0) && self.in_groups == 0
@@ -240,8 +235,8 @@ impl StoredRun<'_> {
         })
     }
 
-    /// Reads the events, oldest first, and raises their alerts by `run`: about `events_max` events, and none of the millisecond from which
-    /// the next run continues.
+    /// Reads the events, oldest first, and raises their alerts by `run`: at most `events_max` events, at least a page. The next run continues
+    /// at a millisecond of which none was read, unless the events of one are more than a page: then those of one time by their sequence numbers.
     ///
     /// # Errors
     /// Of the engine, and of the destination of the alerts; some may be stored.
@@ -263,7 +258,7 @@ impl StoredRun<'_> {
             if let Some((index, _, error)) = response.shards.failures.first() {
                 report.failure = Some(format!("[{index}]: {}", error.reason()));
             }
-            let next_from = leave_last_time(&mut response.hits);
+            let next_from = leave_last(&mut response.hits);
             let Some(last) = response.hits.last() else {
                 return Ok(report);
             };
@@ -289,9 +284,7 @@ impl StoredRun<'_> {
     }
 
     fn query_of_times(&self) -> Value {
-        let (from_ms, to_ms) = self.times_ms;
-        let range = json!({"gte": from_ms, "lt": to_ms, "format": "epoch_millis"});
-        json!({"bool": {"filter": [self.query, {"range": {"@timestamp": range}}]}})
+        json!({"bool": {"filter": [self.query, self.from.query(self.to_ms)]}})
     }
 
     /// Counts the events that match and have no time, which no range finds. `None`: unknown, since it would fetch too much from snapshot
@@ -311,21 +304,30 @@ impl StoredRun<'_> {
     }
 }
 
-/// Removes the events of the last millisecond of a page that others may follow, unless it has no other ones: those of one group and time are
-/// one alert, and a run that continues another one reads none of its events. Returns the time of the removed ones.
-fn leave_last_time(hits: &mut Vec<Hit>) -> Option<Value> {
+/// Removes the last events of a page that others may follow, and returns where they begin: those of the last millisecond, since those of
+/// one group and time are one alert, and a run that continues another one reads none of its events; or, if all are of one millisecond, those
+/// of the last time and sequence number. Of these there is one in each shard at most.
+fn leave_last(hits: &mut Vec<Hit>) -> Option<RunMark> {
     if hits.len() < PAGE {
         return None;
     }
     let ms = |hit: &Hit| hit.sort.first().and_then(time_ms);
     let last_ms = hits.last().and_then(ms)?;
-    let start = hits
-        .iter()
-        .position(|hit| ms(hit) == Some(last_ms))
-        .filter(|start| *start > 0)?;
-    let removed = hits[start].sort.first().cloned();
+    if let Some(start) = start_of_last(hits, ms) {
+        hits.truncate(start);
+        return Some(RunMark::at_ms(last_ms));
+    }
+    let start = start_of_last(hits, |hit| hit.sort.get(..2).map(<[Value]>::to_vec))?;
     hits.truncate(start);
-    removed
+    let last = hits.last()?;
+    RunMark::behind(last.sort.first()?.as_str()?, last.sort.get(1)?.as_u64()?)
+}
+
+/// Returns the place of the first of the last hits that have one value; `None`: all have it.
+fn start_of_last<T: PartialEq>(hits: &[Hit], value: impl Fn(&Hit) -> T) -> Option<usize> {
+    let of_last = value(hits.last()?);
+    let before = hits.iter().rposition(|hit| value(hit) != of_last)?;
+    Some(before + 1)
 }
 
 /// Point in time that is closed when this value is dropped.
@@ -356,7 +358,7 @@ impl PointInTime {
     async fn page(&self, query: &Value, after: Option<&Vec<Value>>) -> Result<SearchResponse> {
         let mut page = json!({
             "size": PAGE, "track_total_hits": false, "seq_no_primary_term": true, "query": query,
-            "sort": [{"@timestamp": {"order": "asc", "format": "strict_date_optional_time_nanos"}}, "_shard_doc"],
+            "sort": [{"@timestamp": {"order": "asc", "format": "strict_date_optional_time_nanos"}}, {"_seq_no": "asc"}, "_shard_doc"],
             "pit": {"id": self.id, "keep_alive": format!("{}s", KEEP_ALIVE.as_secs())},
         });
         if let Some(after) = after {

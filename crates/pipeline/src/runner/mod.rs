@@ -16,6 +16,8 @@ mod json_members;
 mod pushed_source;
 mod remap;
 mod replay;
+#[cfg(test)]
+mod rule_change_tests;
 mod rule_costs;
 mod rule_exceptions;
 mod rule_run;
@@ -283,6 +285,11 @@ impl Runner {
         rules.rules.iter().find(|rule| rule.rule.id == id).cloned()
     }
 
+    /// Returns the detection rules that are set, enabled or not; the same value until they are set again.
+    pub(crate) fn rules(&self) -> Arc<[Arc<DetectionRule>]> {
+        Arc::clone(&self.rules.lock().rules)
+    }
+
     /// Returns what is notified when alerts were stored that channels are to deliver.
     pub fn alerts_stored(&self) -> Arc<Notify> {
         Arc::clone(&self.alerts_stored)
@@ -312,7 +319,8 @@ impl Runner {
             let versions: BTreeMap<&str, &str> = versions.collect();
             budget.retain(|id, version| versions.get(id) == Some(&version));
         }
-        self.restart_with_windows(&rules).await;
+        // Their rules are set when they start again.
+        let restart = self.take_with_other_windows(&rules);
         let running: Vec<Arc<Steps>> = {
             let pipelines = self.pipelines.lock();
             let steps = pipelines.values().filter_map(|entry| match &entry.state {
@@ -321,8 +329,9 @@ impl Runner {
             });
             steps.collect()
         };
-        let compiled =
-            tokio::task::spawn_blocking(move || running.iter().for_each(|steps| steps.set_rules(&rules))).await;
+        let compile = tokio::task::spawn_blocking(move || running.iter().for_each(|steps| steps.set_rules(&rules)));
+        // A pipeline may take seconds to stop, and the others do not wait for it.
+        let (compiled, ()) = tokio::join!(compile, self.restart(restart));
         compiled.map_err(|_| Error::internal("detection rules failed because of a bug, see the log"))
     }
 
@@ -334,6 +343,7 @@ impl Runner {
             let EntryState::Running(running) = &entry.state else {
                 continue;
             };
+            // Without an event, too, a pause ends.
             let Some(rules) = running.writer.steps.current_rules() else {
                 continue;
             };

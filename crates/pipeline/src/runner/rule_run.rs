@@ -18,6 +18,7 @@ use super::steps::Steps;
 use super::write::Writer;
 use super::{EntryState, Runner, StoredDocument};
 use crate::definition::Definition;
+use crate::run_mark::RunMark;
 use crate::sources::{Batch, Clock, SourceEvent, StoredAt};
 use crate::tables::Tables;
 
@@ -151,14 +152,17 @@ impl Runner {
 }
 
 impl RuleRun {
-    /// Records in the coverage ledger that the run, which began with [`Runner::start_rule_run`], has read all events of `index` from one time to another, ms since the epoch.
+    /// Records in the coverage ledger that the run, which began with [`Runner::start_rule_run`], has read all events of `index` from one
+    /// mark to another.
     ///
     /// # Errors
     /// Of the destination: the record may be missing.
-    pub async fn complete(&self, index: &str, (from_ms, to_ms): (i64, i64)) -> Result<()> {
-        let run = json!({
-            "@timestamp": self.started_ns / 1_000_000, "rule": self.id, "version": self.version, "index": index, "from": from_ms, "to": to_ms,
+    pub async fn complete(&self, index: &str, from: RunMark, to: RunMark) -> Result<()> {
+        let mut run = json!({
+            "@timestamp": self.started_ns / 1_000_000, "rule": self.id, "version": self.version, "index": index,
         });
+        from.write("from", &mut run);
+        to.write("to", &mut run);
         coverage_ledger::note_run(&*self.writer.destination, &run).await
     }
 

@@ -40,29 +40,35 @@ struct Stage {
     queried: Vec<QueriedTable>,
 }
 
+/// Pipelines that are to start anew.
+#[derive(Default)]
+pub(super) struct Restart {
+    ended: Vec<Entry>,
+    /// Bodies of the pipelines by their ids.
+    bodies: Vec<(String, Arc<Map<String, Value>>)>,
+}
+
 impl Runner {
-    /// Starts the pipelines anew whose rules over several events are others: their windows are another journal's.
-    pub(super) async fn restart_with_windows(self: &Arc<Self>, rules: &RunnerRules) {
-        let mut ended = Vec::new();
-        let mut changed = Vec::new();
-        {
-            let mut pipelines = self.pipelines.lock();
-            let ids: Vec<String> = pipelines.keys().cloned().collect();
-            for id in ids {
-                let aggregates = rules.aggregates(&id);
-                let is_changed = |entry: &&mut Entry| {
-                    let runs = matches!(entry.state, EntryState::Running(_) | EntryState::Waiting(_));
-                    runs && entry.rule_aggregates != aggregates
-                };
-                if let Some(entry) = pipelines.get_mut(&id).filter(is_changed) {
-                    ended.push(entry.taken());
-                    entry.rule_aggregates = aggregates;
-                    changed.push((id, Arc::clone(&entry.body)));
-                }
+    /// Takes the pipelines whose rules over several events are others, which have to start anew: their windows are another journal's.
+    /// They wait until [`Runner::restart`] has stopped them.
+    pub(super) fn take_with_other_windows(&self, rules: &RunnerRules) -> Restart {
+        let mut restart = Restart::default();
+        for (id, entry) in self.pipelines.lock().iter_mut() {
+            let aggregates = rules.aggregates(id);
+            let runs = matches!(entry.state, EntryState::Running(_) | EntryState::Waiting(_));
+            if runs && entry.rule_aggregates != aggregates {
+                restart.ended.push(entry.taken());
+                entry.rule_aggregates = aggregates;
+                restart.bodies.push((id.clone(), Arc::clone(&entry.body)));
             }
         }
-        stop_all(ended).await;
-        for (id, body) in changed {
+        restart
+    }
+
+    /// Stops pipelines, and starts them anew with the rules that are set.
+    pub(super) async fn restart(self: &Arc<Self>, restart: Restart) {
+        stop_all(restart.ended).await;
+        for (id, body) in restart.bodies {
             tokio::spawn(start_with_queries(Arc::downgrade(self), id, body));
         }
     }

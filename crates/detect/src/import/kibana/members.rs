@@ -50,7 +50,12 @@ pub(super) fn not_taken(rule: &Map<String, Value>, taken: &[&str]) -> Vec<NotTak
         let name = name.as_str();
         !SETTLED.contains(&name) && !taken.contains(&name) && !is_empty(value)
     });
-    names.map(|(name, _)| NotTaken::new(name, reason(name))).collect()
+    let part = |name: &str| match name {
+        // There is nothing to schedule.
+        "interval" | "from" => NotTaken::note(name, "each event is evaluated as it comes, which covers every interval"),
+        name => NotTaken::new(name, reason(name)),
+    };
+    names.map(|(name, _)| part(name)).collect()
 }
 
 /// Returns whether a value says nothing.
@@ -69,7 +74,6 @@ fn reason(name: &str) -> &'static str {
         "data_view_id" => {
             "the text does not have the data view; [pipelines] of the definition says whose events are evaluated"
         }
-        "interval" | "from" => "each event is evaluated as it comes",
         "actions" | "throttle" | "response_actions" => "[channels] of the definition deliver the alerts",
         "building_block_type" => "each alert is shown",
         "max_signals" => "a batch of events has a limit, a rule has none",
