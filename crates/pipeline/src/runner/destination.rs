@@ -96,8 +96,8 @@ impl Destination for EngineDestination {
     }
 
     async fn resume(&self, source: &str, partition: &str) -> Result<Option<Resume>> {
-        let found = self.engine.source_position(&RequestContext::new(), source, partition);
-        let found = match found.await? {
+        let ctx = RequestContext::new();
+        let found = match self.engine.source_position(&ctx, source, partition).await? {
             Knowledge::Known(found) => found,
             Knowledge::Unknown(capability) => return Err(capability.missing()),
         };
