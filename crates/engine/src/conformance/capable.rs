@@ -395,9 +395,10 @@ pub(super) async fn a_bulk_with_an_origin_is_stored_once(subject: &Subject) -> V
         .collect();
     same("positions", found, vec![("0", 8)])?;
     for partition in ["0", "1"] {
-        let position = subject.engine().source_position(&operator(), &source, partition);
+        let engine = subject.engine();
+        let position = engine.source_position(&operator(), &source, partition).await?;
         let listed = positions.iter().find(|at| at.partition == partition).cloned();
-        same("position", position.await?.require()?, listed)?;
+        same("position", position.require()?, listed)?;
     }
     let of_tenant = subject
         .engine()
