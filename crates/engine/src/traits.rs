@@ -79,6 +79,15 @@ pub trait Engine: Send + Sync + 'static {
     /// Returns the positions of the partitions of a source, sorted by partition: what of it is stored.
     async fn source_positions(&self, ctx: &RequestContext, source: &str) -> Result<Knowledge<Vec<SourcePosition>>>;
 
+    /// Returns the position of one partition of a source; `None`: nothing of it was ever stored. It takes as long however many
+    /// partitions the source has.
+    async fn source_position(
+        &self,
+        ctx: &RequestContext,
+        source: &str,
+        partition: &str,
+    ) -> Result<Knowledge<Option<SourcePosition>>>;
+
     /// Removes the positions of partitions of a source that will never be read again, and those of their dead letters and alerts. If
     /// one is read again after all, its events are stored anew. Returns how many were removed; a partition that is being written keeps
     /// its position, and so does one whose name is unknown.

@@ -235,7 +235,43 @@ fn events_come_by_http_and_bad_requests_are_refused() {
             json!({"type": "file", "paths": ["/a/[b"]}),
             "[/a/[b] is no pattern of paths",
         ),
+        ("source", json!({"type": "file", "paths": []}), "needs [paths]"),
+        (
+            "source",
+            json!({"type": "file", "paths": ["/a", ""]}),
+            "[] in [paths] must be an absolute path",
+        ),
+        (
+            "source",
+            json!({"type": "file", "paths": ["log/*"]}),
+            "[log/*] in [paths] must be an absolute path",
+        ),
+        (
+            "source",
+            json!({"type": "file", "paths": ["/a/[b/c]"]}),
+            "[/a/[b/c]] is no pattern",
+        ),
         ("source", json!({"type": "kafka", "topics": []}), "needs [topics]"),
+        (
+            "source",
+            json!({"type": "kafka", "topics": [""]}),
+            "[] in [topics] must be the name of a topic",
+        ),
+        (
+            "source",
+            json!({"type": "kafka", "topics": ["t"], "settings_file": ""}),
+            "[settings_file] must be a path",
+        ),
+        (
+            "source",
+            json!({"type": "kafka", "topics": ["t"], "settings": {"group.id": "", "bootstrap.servers": "b"}}),
+            "needs the setting [group.id]",
+        ),
+        (
+            "source",
+            json!({"type": "syslog", "tls": {"address": "127.0.0.1:1", "certificate": "", "key": "/k"}}),
+            "[certificate] of [tls] must be a path",
+        ),
     ] {
         let mut body = json!({"source": {"type": "http"}, "index": "a"});
         body[member] = value;

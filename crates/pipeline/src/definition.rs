@@ -397,6 +397,13 @@ impl SyslogDefinition {
         if self.udp.is_none() && self.tcp.is_none() && self.tls.is_none() {
             return Err("a [syslog] source needs [udp], [tcp] or [tls]".to_owned());
         }
+        if let Some(tls) = &self.tls {
+            for (member, file) in [("certificate", &tls.certificate), ("key", &tls.key)] {
+                if file.as_os_str().is_empty() {
+                    return Err(format!("[{member}] of [tls] must be a path"));
+                }
+            }
+        }
         self.buffer_bytes().map(drop).map_err(|error| error.reason().to_owned())
     }
 
@@ -419,7 +426,12 @@ impl FileDefinition {
             return Err("a [file] source needs [paths]".to_owned());
         }
         for path in &self.paths {
-            glob::Pattern::new(path).map_err(|error| format!("[{path}] is no pattern of paths: {}", error.msg))?;
+            if !path.starts_with('/') {
+                return Err(format!("[{path}] in [paths] must be an absolute path"));
+            }
+            for name in path.split('/') {
+                glob::Pattern::new(name).map_err(|error| format!("[{path}] is no pattern of paths: {}", error.msg))?;
+            }
         }
         let times = [self.partial_line_after(), self.forget_positions_after()];
         let mut refused = times.into_iter().filter_map(Result::err);
@@ -482,6 +494,16 @@ impl KafkaDefinition {
         if self.topics.is_empty() {
             return Err("a [kafka] source needs [topics]".to_owned());
         }
+        if self.topics.iter().any(String::is_empty) {
+            return Err("[] in [topics] must be the name of a topic".to_owned());
+        }
+        if self
+            .settings_file
+            .as_ref()
+            .is_some_and(|file| file.as_os_str().is_empty())
+        {
+            return Err("[settings_file] must be a path".to_owned());
+        }
         for secret in SECRET_SETTINGS {
             if self.settings.contains_key(secret) {
                 return Err(format!(
@@ -490,10 +512,64 @@ impl KafkaDefinition {
             }
         }
         for needed in ["bootstrap.servers", "group.id"] {
-            if self.settings_file.is_none() && !self.settings.contains_key(needed) {
+            let is_empty = self.settings.get(needed).map(String::is_empty);
+            if is_empty.unwrap_or(self.settings_file.is_none()) {
                 return Err(format!("a [kafka] source needs the setting [{needed}]"));
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn empty_and_relative_names_of_sources_are_refused() {
+        let refused = |source: Value, words: &str| {
+            let stored = !matches!(source["type"].as_str(), Some("index"));
+            let mut body = json!({"source": source});
+            if stored {
+                body["index"] = "a".into();
+            }
+            let error = Definition::parse("p", body.as_object().unwrap()).err();
+            let reason = error.map_or_else(String::new, |error| error.reason().to_owned());
+            assert!(reason.contains(words), "{source}: {reason}");
+        };
+        refused(json!({"type": "file", "paths": []}), "needs [paths]");
+        for path in ["", "a.log", "./a.log", "*"] {
+            let words = format!("[{path}] in [paths] must be an absolute path");
+            refused(json!({"type": "file", "paths": ["/ok", path]}), &words);
+        }
+        refused(json!({"type": "file", "paths": ["/a/[b/c]"]}), "is no pattern of paths");
+        let settings = |group: &str| json!({"group.id": group, "bootstrap.servers": "b"});
+        refused(
+            json!({"type": "kafka", "topics": [], "settings": settings("g")}),
+            "needs [topics]",
+        );
+        refused(
+            json!({"type": "kafka", "topics": ["t", ""], "settings": settings("g")}),
+            "in [topics]",
+        );
+        refused(
+            json!({"type": "kafka", "topics": ["t"], "settings": settings("")}),
+            "[group.id]",
+        );
+        refused(
+            json!({"type": "kafka", "topics": ["t"], "settings_file": ""}),
+            "[settings_file]",
+        );
+        for (certificate, key, member) in [("", "/k", "certificate"), ("/c", "", "key")] {
+            let tls = json!({"address": "127.0.0.1:1", "certificate": certificate, "key": key});
+            refused(
+                json!({"type": "syslog", "tls": tls}),
+                &format!("[{member}] of [tls] must be a path"),
+            );
+        }
+        refused(json!({"type": "index", "indices": []}), "[indices]");
+        refused(json!({"type": "index", "indices": [""]}), "[indices]");
     }
 }

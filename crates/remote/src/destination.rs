@@ -12,6 +12,7 @@ use firn_engine::document::{BulkItem, BulkItemResponse, BulkRequest, BulkRespons
 use firn_engine::origin::SourcePosition;
 use firn_model::{Error, ErrorKind, Result};
 use firn_pipeline::runner::Destination;
+use firn_pipeline::sources::Resume;
 use parking_lot::Mutex;
 use reqwest::Method;
 use serde::Deserialize;
@@ -226,7 +227,21 @@ impl Destination for RemoteDestination {
         if !self.is_firn().await? {
             return self.partition(source, partition).lock().await.claim().await;
         }
-        firn::claim(&self.cluster.connection, &self.cluster.worker, source, partition).await
+        let claimed = firn::claim(&self.cluster.connection, &self.cluster.worker, source, partition).await?;
+        Ok(claimed.map(|resume| resume.offset))
+    }
+
+    async fn resume(&self, source: &str, partition: &str) -> Result<Option<Resume>> {
+        if self.is_firn().await? {
+            return firn::claim(&self.cluster.connection, &self.cluster.worker, source, partition).await;
+        }
+        let writer = self.partition(source, partition);
+        let mut writer = writer.lock().await;
+        let Some(offset) = writer.claim().await? else {
+            return Ok(None);
+        };
+        let note = writer.position().and_then(|position| position.note);
+        Ok(Some(Resume { offset, note }))
     }
 
     async fn settle(&self, source: &str, partition: &str, last_offset: u64) {

@@ -3,6 +3,7 @@
 use firn_engine::document::{BulkItemResponse, BulkRequest, BulkResponse, Effect};
 use firn_engine::origin::{Origin, SourcePosition, SourceTotals};
 use firn_model::{Error, ErrorKind, Result};
+use firn_pipeline::sources::Resume;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -62,11 +63,20 @@ pub(crate) async fn positions(connection: &Connection, source: &str) -> Result<V
 }
 
 /// Takes a partition over, and returns where it continues.
-pub(crate) async fn claim(connection: &Connection, worker: &str, source: &str, partition: &str) -> Result<Option<u64>> {
+pub(crate) async fn claim(
+    connection: &Connection,
+    worker: &str,
+    source: &str,
+    partition: &str,
+) -> Result<Option<Resume>> {
     let path = format!("/_firn/positions/{}/_claim", encoded(source));
     let body = Body::Json(json!({"worker": worker, "partition": partition}));
     let answer = connection.request(Method::POST, &path, body, &[]).await?.json()?;
-    Ok(answer["resume_offset"].as_u64())
+    let Some(offset) = answer["resume_offset"].as_u64() else {
+        return Ok(None);
+    };
+    let note = answer["note"].as_str().map(Into::into);
+    Ok(Some(Resume { offset, note }))
 }
 
 /// Stores a bulk exactly once.

@@ -23,8 +23,9 @@ use crate::edge::console;
 use crate::edge::offload;
 use crate::edge::offload::Offload;
 use crate::edge::recording::Recording;
-use crate::edge::router::{BodyKind, Found, Route, Router};
+use crate::edge::router::{BodyKind, EventBody, Found, Route, Router};
 use crate::edge::server::connection_slots::SignedInFlag;
+use crate::endpoints::bulk;
 use crate::endpoints::by_query;
 use crate::endpoints::call::{Call, Captures};
 use crate::endpoints::sessions;
@@ -44,7 +45,7 @@ use crate::state::partition_claims::PartitionClaims;
 use crate::state::rule_definitions::RuleDefinitions;
 use crate::state::tasks::{TaskGuard, Tasks};
 use crate::wire::body;
-use crate::wire::body::{BodyBudget, BodyShare};
+use crate::wire::body::{BodyBudget, BodyShare, ReceivedBody};
 use crate::wire::error::ApiError;
 use crate::wire::filter_path::FilterPath;
 use crate::wire::media_type;
@@ -294,9 +295,18 @@ impl Api {
         let permit = self.permit(route, parts, &scope)?;
         let search = self.edge.admit(&scope, route.action)?;
         let mut share = self.edge.bodies.open(scope.tenant_id().cloned());
+        let limits = self.config().body_limits();
+        let mut over_quota = None;
         let mut body = match early {
             Some(bytes) => bytes,
-            None => body::read(&parts.headers, body, self.config().body_limits(), &mut share).await?,
+            None => {
+                let received = body::receive(&parts.headers, body, limits, &mut share).await?;
+                over_quota = self.check_compressed(route, &received, &scope, started).await;
+                match over_quota {
+                    None => received.decompress(limits, &mut share).await?,
+                    Some(_) => Bytes::new(),
+                }
+            }
         };
         self.edge.metrics.received(body.len() as u64);
         recording.received(body.len() as u64);
@@ -318,6 +328,7 @@ impl Api {
             captures,
             params,
             body,
+            over_quota,
             content_format: media_type::stated_format(&parts.headers),
             accept: shape.accept,
             filter_path: shape.filter_path.clone(),
@@ -337,6 +348,24 @@ impl Api {
             standing,
         };
         Ok((reply, holds))
+    }
+
+    /// Returns why the quotas of the caller's tenant refuse a compressed body with events. Decompressing a large one takes seconds of
+    /// processor time.
+    async fn check_compressed(
+        &self,
+        route: &Route,
+        received: &ReceivedBody,
+        scope: &Scope,
+        started: Instant,
+    ) -> Option<Error> {
+        scope.tenant_id()?;
+        let has_events = match route.events {
+            EventBody::None => return None,
+            EventBody::Always => received.start_of_compressed(0).map(|_| true)?,
+            EventBody::Bulk => bulk::begins_with_event(&received.start_of_compressed(bulk::ACTION_BYTES_MAX)?),
+        };
+        self.edge.check_quotas(scope, has_events, started).await.err()
     }
 
     /// Authenticates the caller. A sign-in request carries the credentials in its body, which is returned too.

@@ -37,6 +37,15 @@ pub(crate) enum BodyKind {
     AnyType,
 }
 
+/// Whether the body of an endpoint has events, which count against the quotas of a tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventBody {
+    None,
+    Always,
+    /// A bulk: it may have only deletes.
+    Bulk,
+}
+
 /// One endpoint.
 pub(crate) struct Route {
     /// Name in metrics and documentation.
@@ -51,6 +60,8 @@ pub(crate) struct Route {
     pub(crate) patterns: Vec<Vec<Segment>>,
     pub(crate) params: &'static [&'static [&'static str]],
     pub(crate) body: BodyKind,
+    /// The handler calls [`Edge::check_events`](crate::state::edge::Edge) before it reads the body.
+    pub(crate) events: EventBody,
     /// Answered even when all request slots are taken: cheap, and needed to diagnose an overload.
     pub(crate) always: bool,
     pub(crate) handler: Handler,
@@ -230,6 +241,7 @@ macro_rules! route {
             patterns: vec![$(compile($pattern)),+],
             params: &[$($params),*],
             body: BodyKind::$body,
+            events: EventBody::None,
             always: false,
             handler: |edge, call| Box::pin($handler(edge, call)),
         }
@@ -250,6 +262,11 @@ impl Route {
 
     fn or(mut self, privilege: Privilege) -> Self {
         self.also = Some(privilege);
+        self
+    }
+
+    fn with_events(mut self, events: EventBody) -> Self {
+        self.events = events;
         self
     }
 
@@ -274,7 +291,7 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/metrics"], "metrics", "cluster:monitor/metrics", Monitor, [], None, metrics::metrics).always(),
 
         // Documents.
-        route!(POST_PUT, ["/_bulk", "/{index}/_bulk"], "bulk", "indices:data/write/bulk", Write, [bulk::PARAMS], Ndjson, bulk::bulk),
+        route!(POST_PUT, ["/_bulk", "/{index}/_bulk"], "bulk", "indices:data/write/bulk", Write, [bulk::PARAMS], Ndjson, bulk::bulk).with_events(EventBody::Bulk),
         route!(POST_PUT, ["/{index}/_doc/{id}"], "index", "indices:data/write/index", Write, [WRITE, &["op_type"]], Json, document::index),
         route!(POST, ["/{index}/_doc"], "index", "indices:data/write/index", Write, [WRITE, &["op_type"]], Json, document::index),
         route!(POST_PUT, ["/{index}/_create/{id}"], "create", "indices:data/write/index", Write, [WRITE], Json, document::create),
@@ -462,7 +479,7 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_firn/pipelines/{id}/_coverage"], "event_pipeline_coverage", "cluster:monitor/firn/pipelines/coverage", ManageCluster, [event_pipelines::coverage::PARAMS], None, event_pipelines::coverage::coverage),
         route!(POST, ["/_firn/pipelines/{id}/_remap"], "remap_events", "cluster:admin/firn/pipelines/remap", ManageCluster, [event_pipelines::remap::PARAMS], Json, event_pipelines::remap::remap),
         route!(POST, ["/_firn/pipelines/{id}/_replay"], "replay_dead_letters", "cluster:admin/firn/pipelines/replay", ManageCluster, [event_pipelines::replay::PARAMS], Json, event_pipelines::replay::replay),
-        route!(POST, ["/_firn/pipelines/{id}/_events"], "event_pipeline_events", "indices:data/write/firn/events", Write, [], Ndjson, event_pipelines::events),
+        route!(POST, ["/_firn/pipelines/{id}/_events"], "event_pipeline_events", "indices:data/write/firn/events", Write, [], Ndjson, event_pipelines::events).with_events(EventBody::Always),
         route!(GET, ["/_firn/rules", "/_firn/rules/{id}"], "get_detection_rule", "cluster:admin/firn/rules/get", ManageCluster, [MASTER, detection_rules::GET_PARAMS], None, detection_rules::get),
         route!(PUT, ["/_firn/rules/{id}"], "put_detection_rule", "cluster:admin/firn/rules/put", ManageCluster, [MASTER], Json, detection_rules::put),
         route!(DELETE, ["/_firn/rules/{id}"], "delete_detection_rule", "cluster:admin/firn/rules/delete", ManageCluster, [MASTER], None, detection_rules::delete),
@@ -486,10 +503,10 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_firn/positions/{source}"], "source_positions", "cluster:monitor/firn/positions/get", ManageCluster, [], None, event_pipelines::positions::positions),
         route!(POST, ["/_firn/positions/{source}/_claim"], "claim_source_partition", "cluster:admin/firn/positions/claim", ManageCluster, [], Json, event_pipelines::positions::claim),
         route!(POST, ["/_firn/positions/{source}/_bulk"], "source_bulk", "cluster:admin/firn/positions/bulk", ManageCluster, [], Ndjson, event_pipelines::positions::bulk),
-        route!(POST, ["/v1/logs"], "otlp_logs", "indices:data/write/firn/otlp", Write, [event_pipelines::otlp::PARAMS], AnyType, event_pipelines::otlp::logs),
-        route!(POST, ["/opentelemetry.proto.collector.logs.v1.LogsService/Export"], "otlp_grpc_logs", "indices:data/write/firn/otlp", Write, [], AnyType, event_pipelines::otlp::export),
-        route!(POST, ["/services/collector", "/services/collector/event", "/services/collector/event/1.0"], "splunk_hec_event", "indices:data/write/firn/splunk_hec", Write, [event_pipelines::splunk_hec::EVENT_PARAMS], AnyType, event_pipelines::splunk_hec::event),
-        route!(POST, ["/services/collector/raw", "/services/collector/raw/1.0"], "splunk_hec_raw", "indices:data/write/firn/splunk_hec", Write, [event_pipelines::splunk_hec::RAW_PARAMS], AnyType, event_pipelines::splunk_hec::raw),
+        route!(POST, ["/v1/logs"], "otlp_logs", "indices:data/write/firn/otlp", Write, [event_pipelines::otlp::PARAMS], AnyType, event_pipelines::otlp::logs).with_events(EventBody::Always),
+        route!(POST, ["/opentelemetry.proto.collector.logs.v1.LogsService/Export"], "otlp_grpc_logs", "indices:data/write/firn/otlp", Write, [], AnyType, event_pipelines::otlp::export).with_events(EventBody::Always),
+        route!(POST, ["/services/collector", "/services/collector/event", "/services/collector/event/1.0"], "splunk_hec_event", "indices:data/write/firn/splunk_hec", Write, [event_pipelines::splunk_hec::EVENT_PARAMS], AnyType, event_pipelines::splunk_hec::event).with_events(EventBody::Always),
+        route!(POST, ["/services/collector/raw", "/services/collector/raw/1.0"], "splunk_hec_raw", "indices:data/write/firn/splunk_hec", Write, [event_pipelines::splunk_hec::RAW_PARAMS], AnyType, event_pipelines::splunk_hec::raw).with_events(EventBody::Always),
         route!(POST, ["/services/collector/ack"], "splunk_hec_ack", "cluster:monitor/firn/splunk_hec", Any, [event_pipelines::splunk_hec::EVENT_PARAMS], AnyType, event_pipelines::splunk_hec::ack),
         route!(GET_HEAD, ["/services/collector/health", "/services/collector/health/1.0"], "splunk_hec_health", "cluster:monitor/firn/splunk_hec", Any, [], None, event_pipelines::splunk_hec::health),
         route!(GET, ["/_firn/quarantine"], "get_quarantine", "cluster:admin/firn/quarantine/get", ManageCluster, [MASTER], None, quarantine::list),
@@ -525,6 +542,7 @@ fn routes() -> Vec<Route> {
         patterns: table.paths.iter().map(|path| compile(path)).collect(),
         params: &[INDICES, MASTER, cat::PARAMS],
         body: BodyKind::None,
+        events: EventBody::None,
         always: false,
         handler: table.handler,
     }));

@@ -41,6 +41,9 @@ pub(crate) struct Call {
     pub(crate) captures: Captures,
     pub(crate) params: Params,
     pub(crate) body: Bytes,
+    /// Why the quotas of the caller's tenant refuse the events of the body, if that was found before it was decompressed. The body is
+    /// empty then; [`Edge::check_events`] fails.
+    pub(crate) over_quota: Option<Error>,
     /// Format of the body by its `Content-Type`; `None`: unknown or absent.
     pub(crate) content_format: Option<Format>,
     pub(crate) accept: Accept,
@@ -67,6 +70,15 @@ impl Edge {
     /// Returns the metadata with the mappings that the caller may see.
     pub(crate) async fn metadata_with_mappings(&self, call: &Call) -> Result<Arc<Metadata>, ApiError> {
         Ok(self.engine.metadata_with_mappings(&call.ctx).await?)
+    }
+
+    /// Fails if the caller's tenant has used its quotas up. Requests with events are checked with this before they are decoded, and before
+    /// pipelines run: both take processor time.
+    pub(crate) async fn check_events(&self, call: &Call) -> Result<(), Error> {
+        match &call.over_quota {
+            Some(error) => Err(error.clone()),
+            None => self.check_quotas(&call.ctx.scope, true, call.ctx.started).await,
+        }
     }
 }
 

@@ -147,7 +147,7 @@ async fn write_expecting(
     let requested = vec![params.get("pipeline").map(str::to_owned)];
     let items = vec![item];
     if events_of(&items) > 0 {
-        edge.check_events(&call.ctx).await?;
+        edge.check_events(call).await?;
     }
     let items = match ingest::run(edge, call, items, requested).await? {
         ingest::Outcomes::Unchanged(items) => items,

@@ -66,13 +66,15 @@ impl Edge {
         self.engine.bulk(ctx, request).await
     }
 
-    /// Fails if the caller's tenant has used its quotas up. Requests with events are checked with this before they are decoded, and before
-    /// pipelines run: both take processor time.
-    pub(crate) async fn check_events(&self, ctx: &RequestContext) -> Result<(), Error> {
-        if let Some(tenant) = ctx.scope.tenant_id() {
+    /// Fails if the tenant of a scope has used its quotas up. Without events the stored bytes do not count.
+    pub(crate) async fn check_quotas(&self, scope: &Scope, has_events: bool, now: Instant) -> Result<(), Error> {
+        if let Some(tenant) = scope.tenant_id() {
             let quotas = self.quotas(tenant);
-            let stored = self.stored_bytes(tenant, &quotas, ctx).await?;
-            let checked = self.accounts.meters.check_ingest(tenant, &quotas, stored, ctx.started);
+            let stored = match has_events {
+                true => self.stored_bytes(tenant, &quotas, now).await?,
+                false => 0,
+            };
+            let checked = self.accounts.meters.check_ingest(tenant, &quotas, stored, now);
             checked.map_err(|exceeded| exceeded.error(tenant))?;
         }
         Ok(())
@@ -85,7 +87,7 @@ impl Edge {
             let stored = match events {
                 // Deletes free space, so a request with only deletes is not checked.
                 0 => 0,
-                _ => self.stored_bytes(tenant, &quotas, ctx).await?,
+                _ => self.stored_bytes(tenant, &quotas, ctx.started).await?,
             };
             let amount = (events, body_bytes);
             let admitted = self
@@ -98,11 +100,11 @@ impl Edge {
     }
 
     /// Returns the stored bytes of a tenant, if they are limited.
-    async fn stored_bytes(&self, tenant: &TenantId, quotas: &Quotas, ctx: &RequestContext) -> Result<u64, Error> {
+    async fn stored_bytes(&self, tenant: &TenantId, quotas: &Quotas, now: Instant) -> Result<u64, Error> {
         if quotas.stored_bytes.is_none() {
             return Ok(0);
         }
-        let usage = self.usage(ctx.started).await?.require()?;
+        let usage = self.usage(now).await?.require()?;
         Ok(usage.get(tenant.as_str()).map_or(0, |usage| usage.by_tier.local()))
     }
 

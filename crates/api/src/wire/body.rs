@@ -66,6 +66,12 @@ fn grow_to(share: &mut BodyShare, bytes: u64) -> Result<()> {
     })
 }
 
+/// Whole body as it was received.
+pub(crate) struct ReceivedBody {
+    bytes: Bytes,
+    is_gzip: bool,
+}
+
 /// Reads the whole body and decompresses it if its headers name an encoding.
 pub(crate) async fn read<B>(
     headers: &HeaderMap,
@@ -77,7 +83,24 @@ where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
-    let inflate = match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
+    receive(headers, body, limits, share)
+        .await?
+        .decompress(limits, share)
+        .await
+}
+
+/// Reads the whole body and does not decompress it.
+pub(crate) async fn receive<B>(
+    headers: &HeaderMap,
+    body: Pin<&mut B>,
+    limits: BodyLimits,
+    share: &mut BodyShare,
+) -> Result<ReceivedBody, ApiError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let is_gzip = match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
         None | Some(b"" | b"identity") => false,
         Some(b"gzip" | b"x-gzip") => true,
         Some(other) => {
@@ -92,19 +115,40 @@ where
         }
     };
     let bytes = collect(headers, body, limits, share).await?;
-    if !inflate || bytes.is_empty() {
-        return Ok(bytes);
+    Ok(ReceivedBody { bytes, is_gzip })
+}
+
+impl ReceivedBody {
+    /// Returns the first bytes of the text, at most `length`, if the body is compressed; fewer if it ends or is damaged before.
+    pub(crate) fn start_of_compressed(&self, length: u64) -> Option<Vec<u8>> {
+        if !self.is_gzip || self.bytes.is_empty() {
+            return None;
+        }
+        let mut start = Vec::new();
+        // What is before the damage was read.
+        let _ = MultiGzDecoder::new(self.bytes.as_ref())
+            .take(length)
+            .read_to_end(&mut start);
+        Some(start)
     }
-    if bytes.len() < INFLATE_ELSEWHERE_FROM_BYTES {
-        return Ok(gunzip(&bytes, limits.max_bytes, share)?);
+
+    /// Returns the text.
+    pub(crate) async fn decompress(self, limits: BodyLimits, share: &mut BodyShare) -> Result<Bytes, ApiError> {
+        let bytes = self.bytes;
+        if !self.is_gzip || bytes.is_empty() {
+            return Ok(bytes);
+        }
+        if bytes.len() < INFLATE_ELSEWHERE_FROM_BYTES {
+            return Ok(gunzip(&bytes, limits.max_bytes, share)?);
+        }
+        let mut own = share.sibling();
+        std::mem::swap(&mut own, share);
+        let (result, own) = tokio::task::spawn_blocking(move || (gunzip(&bytes, limits.max_bytes, &mut own), own))
+            .await
+            .map_err(|_| Error::internal("inflating a request's body failed"))?;
+        *share = own;
+        Ok(result?)
     }
-    let mut own = share.sibling();
-    std::mem::swap(&mut own, share);
-    let (result, own) = tokio::task::spawn_blocking(move || (gunzip(&bytes, limits.max_bytes, &mut own), own))
-        .await
-        .map_err(|_| Error::internal("inflating a request's body failed"))?;
-    *share = own;
-    Ok(result?)
 }
 
 async fn collect<B>(

@@ -619,6 +619,10 @@ impl Engine for Fake {
         Ok(Knowledge::Known(Vec::new()))
     }
 
+    async fn source_position(&self, _: &RequestContext, _: &str, _: &str) -> Result<Knowledge<Option<SourcePosition>>> {
+        Ok(Knowledge::Known(None))
+    }
+
     async fn forget_source_positions(&self, _: &RequestContext, _: &str, _: &[String]) -> Result<Knowledge<u64>> {
         Ok(Knowledge::Known(0))
     }

@@ -1,9 +1,11 @@
 //! Refusals of requests over a quota, and reports of usage.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use firn_auth::{Control, Identity, NewUser, Password, SignInThrottleLimits};
 use firn_model::tenant::{Quotas, TenantId, TenantSettings};
+use http_body_util::Full;
 use serde_json::json;
 
 use crate::fake::{Answer, Node};
@@ -123,6 +125,94 @@ async fn a_quota_is_checked_before_pipelines_run() {
     limit(&control, Quotas::default());
     let missing = ask(&node, &anna, "POST", "/logs/_doc?pipeline=missing", "{}").await;
     assert_eq!(missing.status(), 400, "{}", missing.json());
+}
+
+/// A refused bulk has Elasticsearch's body and stores nothing; sent again, each of its events is stored once.
+#[tokio::test]
+async fn a_bulk_over_its_quota_is_stored_once_when_it_is_sent_again() {
+    let (node, control, anna) = with_tenant();
+    let count = async || {
+        let answer = ask(&node, &anna, "GET", "/logs/_search", "").await.json();
+        answer["hits"]["total"]["value"].as_u64().unwrap()
+    };
+    let one = Quotas {
+        ingest_events_per_second: Some(1),
+        ..Quotas::default()
+    };
+    limit(&control, one);
+    assert_eq!((bulk(&node, &anna).await.status(), count().await), (200, 2));
+    for _ in 0..3 {
+        let refused = bulk(&node, &anna).await;
+        let body = refused.json();
+        assert_eq!((refused.status(), &body["status"]), (429, &json!(429)));
+        assert!(refused.header("content-type").starts_with("application/json"));
+        let error = &body["error"];
+        assert_eq!(error["root_cause"][0]["type"], error["type"]);
+        assert_eq!(error["root_cause"][0]["reason"], error["reason"]);
+        assert_eq!(body.get("items"), None, "{body}");
+        assert_eq!(count().await, 2, "a refused bulk stores nothing");
+    }
+    limit(&control, Quotas::default());
+    let stored = bulk(&node, &anna).await.json();
+    assert_eq!((&stored["errors"], count().await), (&json!(false), 4));
+}
+
+async fn compressed(node: &Node, who: &str, body: Vec<u8>) -> Answer {
+    let request = http::Request::post("/logs/_bulk")
+        .header("authorization", who)
+        .header("content-type", "application/x-ndjson")
+        .header("content-encoding", "gzip");
+    node.send_request(request.body(Full::new(body.into())).unwrap()).await
+}
+
+/// The end of the body is damaged, which only what decompresses all of it notices.
+#[tokio::test]
+async fn a_quota_is_checked_before_a_body_is_decompressed() {
+    let (node, control, anna) = with_tenant();
+    let gzip = |text: &str| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let damaged = |first: &str| {
+        let mut packed = gzip(&format!("{first}{}", BULK.repeat(20_000)));
+        let end = packed.len() - 6;
+        packed[end] ^= 1;
+        packed
+    };
+    let creates = || damaged(BULK);
+    let deletes = || damaged("\n{\"delete\":{\"_id\":\"none\"}}\n");
+    assert_eq!(compressed(&node, &anna, creates()).await.status(), 400);
+    let quota = async |who: &str, body: Vec<u8>| {
+        let answer = compressed(&node, who, body).await;
+        (answer.status(), answer.json()["error"]["quota"].clone())
+    };
+    let full = Quotas {
+        stored_bytes: Some(34_000),
+        ..Quotas::default()
+    };
+    limit(&control, full);
+    assert_eq!(quota(&anna, creates()).await, (429, json!("stored_bytes")));
+    // Whether it has events is not known before it is decompressed.
+    assert_eq!(quota(&anna, deletes()).await.0, 400);
+    let only_deletes = gzip("{\"delete\":{\"_id\":\"none\"}}\n");
+    assert_eq!(quota(&anna, only_deletes).await.0, 200, "deletes free space");
+    let with_events = gzip(&format!("{{\"delete\":{{\"_id\":\"none\"}}}}\n{BULK}"));
+    assert_eq!(quota(&anna, with_events).await, (429, json!("stored_bytes")));
+    let one = Quotas {
+        ingest_events_per_second: Some(1),
+        ..Quotas::default()
+    };
+    limit(&control, one);
+    assert_eq!(bulk(&node, &anna).await.status(), 200);
+    for body in [creates(), deletes()] {
+        let refused = compressed(&node, &anna, body).await;
+        assert_eq!(refused.status(), 429, "{}", refused.text());
+        assert_eq!(refused.json()["error"]["quota"], "ingest_events_per_second");
+    }
+    // The quotas of another caller decide nothing.
+    let operator = basic("elastic", "correct horse");
+    assert_eq!(compressed(&node, &operator, creates()).await.status(), 400);
 }
 
 #[tokio::test]

@@ -420,6 +420,18 @@ impl Engine for Embedded {
         self.services.positions.of_source(source).map(Knowledge::Known)
     }
 
+    async fn source_position(
+        &self,
+        ctx: &RequestContext,
+        source: &str,
+        partition: &str,
+    ) -> Result<Knowledge<Option<SourcePosition>>> {
+        ctx.check()?;
+        self.services.node.check_open()?;
+        let position = self.services.positions.of_partition(source, partition);
+        position.map(Knowledge::Known)
+    }
+
     async fn forget_source_positions(
         &self,
         ctx: &RequestContext,

@@ -64,6 +64,23 @@ struct Partition {
     last: Mutex<LastBulk>,
 }
 
+impl Partition {
+    /// Returns the position; `None`: there was no bulk yet.
+    fn position(&self, name: &str) -> Option<SourcePosition> {
+        let last = self.last.lock();
+        let intent = last.intent.as_ref()?;
+        Some(SourcePosition {
+            partition: name.to_owned(),
+            resume_offset: last
+                .complete_to
+                .map_or(intent.first_offset, |last| last.saturating_add(1)),
+            complete_offset: last.complete_to,
+            totals: last.totals,
+            note: intent.note.as_deref().map(Into::into),
+        })
+    }
+}
+
 /// See the module.
 pub(crate) struct SourcePositions {
     /// An error if the log could not be opened: bulks with an origin are refused with it.
@@ -214,20 +231,16 @@ impl SourcePositions {
         let of_source = partitions
             .range((source.to_owned(), String::new())..)
             .take_while(|((of, _), _)| of == source);
-        let position = |((_, name), partition): (&Key, &Arc<Partition>)| {
-            let last = partition.last.lock();
-            let intent = last.intent.as_ref()?;
-            Some(SourcePosition {
-                partition: name.clone(),
-                resume_offset: last
-                    .complete_to
-                    .map_or(intent.first_offset, |last| last.saturating_add(1)),
-                complete_offset: last.complete_to,
-                totals: last.totals,
-                note: intent.note.as_deref().map(Into::into),
-            })
-        };
+        let position = |((_, name), partition): (&Key, &Arc<Partition>)| partition.position(name);
         Ok(of_source.filter_map(position).collect())
+    }
+
+    /// Returns the position of one partition; `None`: it has none.
+    pub(crate) fn of_partition(&self, source: &str, name: &str) -> Result<Option<SourcePosition>> {
+        self.log()?;
+        let partitions = self.partitions.by_key.lock();
+        let partition = partitions.get(&(source.to_owned(), name.to_owned()));
+        Ok(partition.and_then(|partition| partition.position(name)))
     }
 
     /// Forgets partitions of a source, and those of their dead letters and alerts. Returns how many were forgotten; one that is being

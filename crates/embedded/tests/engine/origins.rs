@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use firn_engine::document::{BulkItemResponse, BulkRequest, Effect, Refresh};
 use firn_engine::origin::{Origin, SourcePosition, SourceTotals};
-use firn_engine::{Engine, ErrorKind, Result};
+use firn_engine::{Engine, ErrorKind, RequestContext, Result, Scope};
 use firn_model::metadata::Command;
+use firn_model::tenant::TenantId;
 use firn_storage::sim::{Failure, SimDisk};
 use serde_json::{Value, json};
 
@@ -163,6 +165,53 @@ fn partitions_do_not_meet() {
         names.collect::<Vec<_>>(),
         [("one".to_owned(), 10), ("two".to_owned(), 10)]
     );
+}
+
+#[test]
+fn only_operators_forget_positions_and_forgotten_partitions_start_anew() {
+    let node = Node::new();
+    create(&node, json!({}));
+    for partition in ["one", "one#alerts", "two"] {
+        send_to(&node, "events", partition, 6, 9).unwrap();
+    }
+    let names = |node: &Node| -> Vec<String> {
+        let positions = node.run(node.engine.source_positions(&ctx(), SOURCE)).unwrap();
+        let positions = positions.known().unwrap().into_iter();
+        positions.map(|at| at.partition).collect()
+    };
+    let known = |node: &Node, partition: &str| {
+        let position = node.run(node.engine.source_position(&ctx(), SOURCE, partition));
+        position.unwrap().known().unwrap().map(|at| at.resume_offset)
+    };
+    assert_eq!((known(&node, "one"), known(&node, "three")), (Some(10), None));
+    let forget = |node: &Node, ctx: &RequestContext, source: &str, partition: &str| {
+        let partitions = [partition.to_owned()];
+        let forgotten = node.run(node.engine.forget_source_positions(ctx, source, &partitions));
+        forgotten.map(|forgotten| forgotten.known().unwrap())
+    };
+    let tenant = RequestContext {
+        scope: Arc::new(Scope::tenant(TenantId::parse("t0").unwrap())),
+        ..ctx()
+    };
+    let refused = forget(&node, &tenant, SOURCE, "one").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Forbidden);
+    assert_eq!(names(&node), ["one", "one#alerts", "two"]);
+    assert_eq!(forget(&node, &ctx(), SOURCE, "three").unwrap(), 0);
+    assert_eq!(forget(&node, &ctx(), "other", "one").unwrap(), 0);
+    assert_eq!(names(&node), ["one", "one#alerts", "two"]);
+    // The last bulk may still hold its partition when it is answered.
+    let started = Instant::now();
+    while forget(&node, &ctx(), SOURCE, "one").unwrap() == 0 {
+        assert!(started.elapsed() < Duration::from_secs(20), "it stays");
+    }
+    assert_eq!((names(&node), known(&node, "one")), (vec!["two".to_owned()], None));
+    let node = node.restart();
+    assert_eq!(names(&node), ["two"]);
+    // What is read again after all is stored anew; of the other partition nothing is.
+    send_to(&node, "events", "one", 6, 9).unwrap();
+    send_to(&node, "events", "two", 6, 9).unwrap();
+    assert_eq!(node.count("events", json!({"match_all": {}})), 16);
+    assert_eq!(known(&node, "one"), Some(10));
 }
 
 #[test]

@@ -394,6 +394,12 @@ pub(super) async fn a_bulk_with_an_origin_is_stored_once(subject: &Subject) -> V
         .map(|at| (at.partition.as_str(), at.resume_offset))
         .collect();
     same("positions", found, vec![("0", 8)])?;
+    for partition in ["0", "1"] {
+        let engine = subject.engine();
+        let position = engine.source_position(&operator(), &source, partition).await?;
+        let listed = positions.iter().find(|at| at.partition == partition).cloned();
+        same("position", position.require()?, listed)?;
+    }
     let of_tenant = subject
         .engine()
         .source_positions(&operator(), &subject.name("other"))

@@ -38,6 +38,7 @@ pub(super) async fn check(subject: &Subject, capability: Capability) -> Verdict 
         Capability::UnusedIndices => is_unknown(engine.drop_unused_of(&ctx, tenant()?).await, capability),
         Capability::SourcePositions => {
             is_unknown(engine.source_positions(&ctx, "source").await, capability)?;
+            is_unknown(engine.source_position(&ctx, "source", "0").await, capability)?;
             is_unknown(engine.forget_source_positions(&ctx, "source", &[]).await, capability)
         }
         Capability::Checkpoints => is_unknown(engine.checkpoints(&ctx, all()).await, capability),

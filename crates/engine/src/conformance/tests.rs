@@ -239,6 +239,10 @@ impl Engine for Refusing {
         self.unknown(Capability::SourcePositions)
     }
 
+    async fn source_position(&self, _: &RequestContext, _: &str, _: &str) -> Result<Knowledge<Option<SourcePosition>>> {
+        self.unknown(Capability::SourcePositions)
+    }
+
     async fn forget_source_positions(&self, _: &RequestContext, _: &str, _: &[String]) -> Result<Knowledge<u64>> {
         self.unknown(Capability::SourcePositions)
     }

@@ -246,6 +246,20 @@ impl Engine for Disclosed {
         Ok(positions.map(|positions| rules::disclose_positions(&ctx.scope, positions)))
     }
 
+    async fn source_position(
+        &self,
+        ctx: &RequestContext,
+        source: &str,
+        partition: &str,
+    ) -> Result<Knowledge<Option<SourcePosition>>> {
+        let position = self.engine.source_position(ctx, source, partition).await;
+        let position = position.disclosed(ctx)?;
+        Ok(position.map(|position| {
+            let position = position.into_iter().collect();
+            rules::disclose_positions(&ctx.scope, position).pop()
+        }))
+    }
+
     async fn forget_source_positions(
         &self,
         ctx: &RequestContext,

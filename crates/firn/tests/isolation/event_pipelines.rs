@@ -282,3 +282,72 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         assert!(!answer.text().contains(MARK), "{method} {path}");
     }
 }
+
+/// The bodies are no gzip: 429 means that firn did not decompress them.
+#[test]
+fn a_tenant_over_its_quota_is_refused_before_its_events_are_decompressed() {
+    let world = world();
+    let (alpha, bravo, operator) = (&world.alpha, &world.bravo, &world.operator);
+    let sources = ["http", "splunk_hec", "otlp"];
+    for tenant in ["alpha", "bravo"] {
+        for source in sources {
+            let body = json!({"source": {"type": source}, "index": "events", "tenant": tenant});
+            operator.ok("PUT", &format!("/_firn/pipelines/{source}-{tenant}"), &body);
+        }
+    }
+    let send = |client: &firn_testkit::Client, path: &str, encoding: &str, body: &[u8]| {
+        let headers = [("content-type", "application/json"), ("content-encoding", encoding)];
+        client.with_headers("POST", path, &headers, body).unwrap()
+    };
+    let paths = |tenant: &str| {
+        [
+            format!("/_firn/pipelines/http-{tenant}/_events"),
+            "/services/collector/event".to_owned(),
+            "/services/collector/raw".to_owned(),
+            "/v1/logs".to_owned(),
+            "/events/_bulk".to_owned(),
+        ]
+    };
+    let event = json!({"class": "al-quota"}).to_string();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    for tenant in ["alpha", "bravo"] {
+        for source in sources {
+            let path = format!("/_firn/pipelines/{source}-{tenant}/stats");
+            while operator.get(&path).unwrap().json()["running"] != json!(true) {
+                assert!(std::time::Instant::now() < deadline, "{path}");
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+        }
+    }
+    let quotas = json!({"quotas": {"ingest_bytes_per_second": 1}});
+    operator.ok("PUT", "/_firn/tenants/alpha", &quotas);
+    let path = &paths("alpha")[0];
+    assert_eq!(send(alpha, path, "identity", event.as_bytes()).status, 200);
+    // A member without its end.
+    let mut damaged = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    damaged.extend([0xff; 100]);
+    for (path, of_bravo) in paths("alpha").iter().zip(paths("bravo")) {
+        let refused = send(alpha, path, "gzip", &damaged);
+        if path.ends_with("/_bulk") {
+            // Its first action tells whether it has events, and that is damaged.
+            assert_eq!(refused.status, 429, "{}", refused.text());
+            continue;
+        }
+        let hec = path.starts_with("/services");
+        let body = refused.json();
+        assert_eq!(refused.status, if hec { 503 } else { 429 }, "{path}: {body}");
+        match hec {
+            true => assert_eq!(body["code"], 9, "{body}"),
+            false => assert_eq!(body["error"]["quota"], "ingest_bytes_per_second", "{path}: {body}"),
+        }
+        let other = send(bravo, &of_bravo, "gzip", &damaged);
+        assert_eq!(other.status, 400, "{of_bravo}: {}", other.text());
+        let other = send(operator, path, "gzip", &damaged);
+        assert_eq!(other.status, 400, "{path}: {}", other.text());
+    }
+    operator.ok("PUT", "/_firn/tenants/alpha", &json!({"quotas": {}}));
+    assert_eq!(send(alpha, path, "identity", event.as_bytes()).status, 200);
+    operator.ok("POST", "/_refresh", &Value::Null);
+    let query = json!({"query": {"term": {"class": "al-quota"}}});
+    assert_eq!(alpha.ok("POST", "/events/_count", &query)["count"], 2);
+}

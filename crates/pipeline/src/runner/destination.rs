@@ -92,14 +92,15 @@ impl Destination for EngineDestination {
     }
 
     async fn resume_offset(&self, source: &str, partition: &str) -> Result<Option<u64>> {
-        let positions = self.source_positions(source).await?;
-        let found = positions.into_iter().find(|position| position.partition == partition);
-        Ok(found.map(|position| position.resume_offset))
+        Ok(self.resume(source, partition).await?.map(|resume| resume.offset))
     }
 
     async fn resume(&self, source: &str, partition: &str) -> Result<Option<Resume>> {
-        let positions = self.source_positions(source).await?;
-        let found = positions.into_iter().find(|position| position.partition == partition);
+        let ctx = RequestContext::new();
+        let found = match self.engine.source_position(&ctx, source, partition).await? {
+            Knowledge::Known(found) => found,
+            Knowledge::Unknown(capability) => return Err(capability.missing()),
+        };
         Ok(found.map(|position| Resume {
             offset: position.resume_offset,
             note: position.note,

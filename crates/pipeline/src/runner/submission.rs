@@ -73,7 +73,18 @@ struct Body {
 struct Stored {
     /// `None`: some events are not stored.
     outcome: Option<BatchOutcome>,
-    events: StoredEvents,
+    /// `None`: the part is the whole request, and no later one continues it.
+    events: Option<StoredEvents>,
+}
+
+impl Stored {
+    /// Returns a part of several, of which nothing is stored.
+    fn new() -> Self {
+        Self {
+            events: Some(StoredEvents::default()),
+            ..Self::default()
+        }
+    }
 }
 
 /// Events for one pipeline that are stored at once.
@@ -171,7 +182,7 @@ async fn store(parts: Vec<Part>, stored: &mut [Stored]) -> Result<BatchOutcome> 
 }
 
 impl Part {
-    fn batch(&self, stored: StoredEvents, done: oneshot::Sender<Result<BatchOutcome>>) -> Batch {
+    fn batch(&self, stored: Option<StoredEvents>, done: oneshot::Sender<Result<BatchOutcome>>) -> Batch {
         let now_ns = self.output.now_ns();
         let event = |event: &PushedEvent| SourceEvent {
             bytes: event.bytes.clone(),
@@ -186,7 +197,7 @@ impl Part {
             first_offset: 0,
             last_offset: 0,
             retries: false,
-            stored: Some(stored),
+            stored,
             note: None,
             done: Some(done),
         }
@@ -228,7 +239,7 @@ impl Bodies {
             }
         }
         let body = Arc::new(Body {
-            stored: tokio::sync::Mutex::new((0..parts).map(|_| Stored::default()).collect()),
+            stored: tokio::sync::Mutex::new((0..parts).map(|_| Stored::new()).collect()),
             request: Mutex::new(Arc::downgrade(request)),
         });
         if by_hash.contains_key(&hash) {
@@ -276,7 +287,44 @@ fn refusal(id: &str, refused: &SendRefused) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+    use tokio::sync::watch;
+
     use super::*;
+    use crate::sources::{Positions, channel};
+
+    struct NoPositions;
+
+    #[async_trait]
+    impl Positions for NoPositions {
+        async fn resume_offset(&self, _: &str) -> Result<Option<u64>> {
+            Ok(None)
+        }
+    }
+
+    #[tokio::test]
+    async fn only_requests_in_parts_remember_which_events_are_stored() {
+        let (_stop, stopped) = watch::channel(false);
+        let (output, mut batches) = channel(1 << 20, Arc::new(NoPositions), Arc::default(), Arc::new(|| 7), stopped);
+        let bodies = Bodies::default();
+        for (parts, remembers) in [(1, false), (2, true)] {
+            let event = || PushedEvent::from(Bytes::from_static(b"{}"));
+            let by_pipeline = (0..parts).map(|part: u64| (part.to_string(), output.clone(), vec![event()]));
+            let taking = async {
+                for _ in 0..parts {
+                    let batch = batches.recv().await.unwrap().batch;
+                    assert_eq!(batch.stored.is_some(), remembers);
+                    let outcome = BatchOutcome {
+                        read: 1,
+                        ..BatchOutcome::default()
+                    };
+                    batch.done.unwrap().send(Ok(outcome)).unwrap();
+                }
+            };
+            let (outcome, ()) = tokio::join!(bodies.submit(by_pipeline.collect()), taking);
+            assert_eq!(outcome.unwrap().read, parts);
+        }
+    }
 
     #[test]
     fn a_body_continues_once_its_request_has_ended() {

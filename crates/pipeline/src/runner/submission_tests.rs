@@ -25,6 +25,8 @@ struct Counting {
     failing: Mutex<Option<&'static str>>,
     /// Blocks the index after so many events of a bulk.
     blocked_after: Mutex<Option<usize>>,
+    /// Most items of a bulk; 0: any number.
+    items_max: Mutex<usize>,
     /// Bulks wait while it is set.
     is_closed: Mutex<bool>,
     opened: Notify,
@@ -44,6 +46,10 @@ impl Destination for Counting {
         });
         let sources: Vec<(String, Vec<u8>)> = sources.collect();
         let failing = *self.failing.lock();
+        let items_max = *self.items_max.lock();
+        if items_max > 0 && sources.len() > items_max {
+            return Err(Error::new(ErrorKind::TooLarge, "too many"));
+        }
         if let Some(text) = failing
             && sources
                 .iter()
@@ -164,6 +170,25 @@ async fn a_part_of_which_some_events_are_stored_is_stored_once() {
         assert_eq!(destination.stored(), (2 * 4096 * attempt + 5, 1));
     }
     *destination.blocked_after.lock() = None;
+    let outcome = runner.submit("one", events(0..end)).await.unwrap();
+    assert_eq!((outcome.read, outcome.indexed), (end as u64, end as u64));
+    assert_eq!(destination.stored(), (end, 1));
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_part_that_is_written_in_halves_is_stored_once() {
+    let destination = Arc::new(Counting::default());
+    let runner = runner(&destination).await;
+    let end = BATCH_EVENTS_MAX + 5;
+    *destination.items_max.lock() = BATCH_EVENTS_MAX / 2;
+    // In the second half of the first part.
+    *destination.failing.lock() = Some("\"n\":7000}");
+    for _ in 0..2 {
+        runner.submit("one", events(0..end)).await.unwrap_err();
+        assert_eq!(destination.stored(), (BATCH_EVENTS_MAX / 2 + 5, 1));
+    }
+    *destination.failing.lock() = None;
     let outcome = runner.submit("one", events(0..end)).await.unwrap();
     assert_eq!((outcome.read, outcome.indexed), (end as u64, end as u64));
     assert_eq!(destination.stored(), (end, 1));

@@ -602,7 +602,7 @@ fn part_of(batch: &Batch, place: &Range<usize>) -> Batch {
     let offset = |place: usize| batch.events.get(place).map(|event| event.offset);
     let next = offset(place.end).filter(|_| batch.partition.is_some());
     Batch {
-        stored: None,
+        stored: batch.stored.as_ref().map(|stored| stored.from_place(place.start)),
         partition: batch.partition.clone(),
         events: batch.events[place.clone()].to_vec(),
         first_offset: match place.start {

@@ -80,18 +80,32 @@ pub struct Batch {
 
 /// Which events of a batch are stored, by their places in it. Clones are the same set.
 #[derive(Debug, Clone, Default)]
-pub struct StoredEvents(Arc<Mutex<Vec<u64>>>);
+pub struct StoredEvents {
+    words: Arc<Mutex<Vec<u64>>>,
+    /// Place in the set of the first event.
+    first: usize,
+}
 
 impl StoredEvents {
+    /// Returns the same set for a part of the batch that begins at `place`.
+    pub fn from_place(&self, place: usize) -> Self {
+        Self {
+            words: Arc::clone(&self.words),
+            first: self.first + place,
+        }
+    }
+
     /// Returns whether an event is stored.
     pub fn contains(&self, place: usize) -> bool {
-        let words = self.0.lock();
+        let place = self.first + place;
+        let words = self.words.lock();
         words.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
     }
 
     /// Notes that an event is stored.
     pub fn insert(&self, place: usize) {
-        let mut words = self.0.lock();
+        let place = self.first + place;
+        let mut words = self.words.lock();
         if words.len() <= place / 64 {
             words.resize(place / 64 + 1, 0);
         }

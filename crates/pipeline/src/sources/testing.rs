@@ -21,6 +21,8 @@ pub(super) struct Stored {
     resume: Mutex<HashMap<String, Resume>>,
     /// Records of batches without a partition.
     live: Mutex<Vec<Bytes>>,
+    /// How long a batch takes.
+    delay: Mutex<Duration>,
 }
 
 #[async_trait]
@@ -89,6 +91,11 @@ impl Stored {
         if let Some(done) = batch.done {
             let _ = done.send(Ok(outcome));
         }
+    }
+
+    /// Sets how long each batch takes.
+    pub(super) fn set_delay(&self, delay: Duration) {
+        *self.delay.lock() = delay;
     }
 
     /// Whether a record ends with these bytes.
@@ -205,6 +212,10 @@ async fn take(mut batches: mpsc::Receiver<Received>, mut open: watch::Receiver<b
         let Some(received) = batches.recv().await else { return };
         if open.wait_for(|open| *open).await.is_err() {
             return;
+        }
+        let delay = *stored.delay.lock();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
         }
         stored.take(received);
     }

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use super::op_type::OpType;
 
 /// Maximum length of an action line.
-const MAX_ACTION_BYTES: usize = 64 << 10;
+pub(super) const MAX_ACTION_BYTES: usize = 64 << 10;
 
 /// Parsed action line.
 #[derive(Debug, Clone)]

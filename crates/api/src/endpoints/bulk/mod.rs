@@ -21,6 +21,7 @@ use crate::wire::error::ApiError;
 use crate::wire::reply::{Body, Reply};
 
 pub use op_type::OpType;
+pub(crate) use parse::{ACTION_BYTES_MAX, begins_with_event};
 pub use parse::{BulkDefaults, ParsedBulk, Rejected, parse};
 pub(crate) use respond::{status as item_status, write_dropped_item, write_item};
 pub(crate) use settled::dropped_response;
@@ -61,6 +62,9 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         refresh: refresh_param(params)?.unwrap_or(Refresh::No),
         timeout: params.duration("timeout")?,
     };
+    if let Some(over_quota) = &call.over_quota {
+        return Err(over_quota.clone().into());
+    }
     let body = call.required_body()?;
     let ParsedBulk {
         mut request,
@@ -72,7 +76,7 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     let op_types_count = op_types.len();
     let mut settled = Settled::of_rejected(rejected);
     if events_of(&request.items) > 0 {
-        edge.check_events(&call.ctx).await?;
+        edge.check_events(&call).await?;
     }
     request.items = match ingest::run(&edge, &call, request.items, pipelines).await? {
         ingest::Outcomes::Unchanged(items) => items,

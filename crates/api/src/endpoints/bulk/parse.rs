@@ -12,7 +12,7 @@ use firn_engine::{Error, ErrorKind, Result};
 use firn_model::ids::problem_of_length;
 use firn_query::source::SourceFilter;
 
-use super::action::{Action, read_action};
+use super::action::{Action, MAX_ACTION_BYTES, read_action};
 use super::op_type::OpType;
 use crate::endpoints::document_params::{expectation, parse_update};
 
@@ -120,6 +120,17 @@ pub fn parse(body: &Bytes, defaults: &BulkDefaults) -> Result<ParsedBulk> {
         return Err(Error::validation(&problems));
     }
     Ok(parsed)
+}
+
+/// Bytes of a body that have its first action line, unless that is refused.
+pub(crate) const ACTION_BYTES_MAX: u64 = 2 * MAX_ACTION_BYTES as u64;
+
+/// Whether the first action of a body has an event, by the first bytes of the body.
+pub(crate) fn begins_with_event(start: &[u8]) -> bool {
+    let mut lines = start.split_inclusive(|byte| *byte == b'\n');
+    let first = lines.find(|line| !is_blank(line));
+    let action = first.and_then(|line| read_action(line, 1).ok());
+    action.is_some_and(|action| action.op_type != OpType::Delete)
 }
 
 fn add_item(

@@ -19,7 +19,7 @@ pub(crate) async fn events(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let id = call.capture("id");
     let runner = Arc::clone(runner(&edge)?);
     check_access(&runner, &call, id)?;
-    edge.check_events(&call.ctx).await?;
+    edge.check_events(&call).await?;
     let records = lines(&call.required_body()?);
     edge.admit_events(&call.ctx, records.len() as u64, call.body.len() as u64)
         .await?;

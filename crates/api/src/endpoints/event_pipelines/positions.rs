@@ -71,13 +71,14 @@ pub(crate) async fn claim(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         .map_err(|error| Error::illegal_argument(format!("the body is not a claim: {error}")))?;
     check_names(&body.worker, &body.partition)?;
     edge.partition_claims.claim(source, &body.partition, &body.worker).await;
-    let positions = match edge.engine.source_positions(&call.ctx, source).await? {
-        Knowledge::Known(positions) => positions,
+    let found = edge.engine.source_position(&call.ctx, source, &body.partition);
+    let found = match found.await? {
+        Knowledge::Known(found) => found,
         Knowledge::Unknown(capability) => return Err(capability.missing().into()),
     };
-    let found = positions.iter().find(|position| position.partition == body.partition);
-    let resume_offset = found.map(|position| position.resume_offset);
-    Ok(Reply::ok(&json!({ "resume_offset": resume_offset })))
+    let resume_offset = found.as_ref().map(|position| position.resume_offset);
+    let note = found.as_ref().and_then(|position| position.note.as_deref());
+    Ok(Reply::ok(&json!({ "resume_offset": resume_offset, "note": note })))
 }
 
 fn check_names(worker: &str, partition: &str) -> Result<(), Error> {

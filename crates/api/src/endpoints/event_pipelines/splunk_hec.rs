@@ -143,7 +143,7 @@ async fn store(
     if pipelines.is_empty() {
         return Ok(refusal(StatusCode::BAD_REQUEST, 7, "Incorrect index", None).reply());
     }
-    if let Err(error) = edge.check_events(&call.ctx).await {
+    if let Err(error) = edge.check_events(call).await {
         return Ok(of_error(&error).reply());
     }
     let by_pipeline = match read(&pipelines) {

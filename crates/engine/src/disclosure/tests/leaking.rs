@@ -257,13 +257,11 @@ impl Engine for Leaking {
     }
 
     async fn source_positions(&self, _: &RequestContext, _: &str) -> Result<Knowledge<Vec<SourcePosition>>> {
-        self.known(vec![SourcePosition {
-            partition: SECRET.to_owned(),
-            resume_offset: SECRET_COUNT,
-            complete_offset: None,
-            totals: SourceTotals::default(),
-            note: None,
-        }])
+        self.known(vec![secret_position()])
+    }
+
+    async fn source_position(&self, _: &RequestContext, _: &str, _: &str) -> Result<Knowledge<Option<SourcePosition>>> {
+        self.known(Some(secret_position()))
     }
 
     async fn forget_source_positions(&self, _: &RequestContext, _: &str, _: &[String]) -> Result<Knowledge<u64>> {
@@ -350,5 +348,15 @@ impl QuarantinedFolders for Leaking {
 
     async fn remove_quarantined(&self, _: &RequestContext, _: &str) -> Result<()> {
         self.answer(())
+    }
+}
+
+fn secret_position() -> SourcePosition {
+    SourcePosition {
+        partition: SECRET.to_owned(),
+        resume_offset: SECRET_COUNT,
+        complete_offset: None,
+        totals: SourceTotals::default(),
+        note: None,
     }
 }

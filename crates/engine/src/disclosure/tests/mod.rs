@@ -78,6 +78,7 @@ fn operations() -> impl IntoIterator<Item = Operation> {
         "recoveries" clean engine.recoveries(ctx, target());
         "node_stats" clean engine.node_stats(ctx);
         "source_positions" leaks engine.source_positions(ctx, "source");
+        "source_position" leaks engine.source_position(ctx, "source", "partition");
         "forget_source_positions" clean engine.forget_source_positions(ctx, "source", &[]);
         "tenant_usage" leaks engine.tenant_usage(ctx);
         "analyze" clean engine.analyze(ctx, AnalyzeRequest { analyzer: Analyzer::Standard, text: Vec::new() });

@@ -11,6 +11,8 @@
 
 mod failures;
 mod mark;
+mod paths;
+mod read_order;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ mod vanished;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -28,6 +31,8 @@ use firn_model::{Error, ErrorKind, Result};
 use tokio::sync::oneshot;
 
 use self::failures::Failures;
+use self::paths::{Found, PathPattern, find};
+use self::read_order::{DueFile, read_order};
 use self::tail::{FileId, Lines, Reading, Stamp, Tail};
 use self::vanished::{Present, Vanished, parts_of};
 use super::{Batch, BatchOutcome, Resume, Source, SourceOutput};
@@ -40,18 +45,24 @@ const READ_ON: Duration = Duration::from_secs(60);
 const WHOLE_AFTER: Duration = Duration::from_secs(30);
 /// Pause before a file that could not be read is tried again, unless it changes.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// Errors of the decoder of gzip files.
+const DAMAGE: [io::ErrorKind; 3] = [
+    io::ErrorKind::UnexpectedEof,
+    io::ErrorKind::InvalidInput,
+    io::ErrorKind::InvalidData,
+];
 /// How often the lag is shown while the pipeline is full.
 const SHOW_EVERY: Duration = Duration::from_secs(1);
 /// Files with an open handle. Those that changed least recently are closed.
 const OPEN_MAX: usize = 512;
 /// Files that are read before some are closed.
 const OPENED_AT_ONCE: usize = 64;
-/// Files that the patterns may match.
-const FILES_MAX: usize = 100_000;
+/// Least time that a pass spends on the files that were not read to their ends yet.
+const QUEUE_FOR_MIN: Duration = Duration::from_millis(250);
 
 /// Source of a definition.
 struct Files {
-    patterns: Vec<String>,
+    patterns: Arc<[PathPattern]>,
     partial_line_after: Duration,
     forget_after: Duration,
 }
@@ -61,18 +72,12 @@ struct Files {
 /// # Errors
 /// [`ErrorKind::IllegalArgument`]: a pattern or a duration is invalid.
 pub(super) fn open(definition: &FileDefinition) -> Result<Box<dyn Source>> {
-    for pattern in &definition.paths {
-        glob::Pattern::new(pattern).map_err(|error| invalid_pattern(pattern, &error))?;
-    }
+    let patterns = definition.paths.iter().map(|text| PathPattern::parse(text));
     Ok(Box::new(Files {
-        patterns: definition.paths.clone(),
+        patterns: patterns.collect::<Result<_>>()?,
         partial_line_after: definition.partial_line_after()?,
         forget_after: definition.forget_positions_after()?,
     }))
-}
-
-fn invalid_pattern(pattern: &str, error: &glob::PatternError) -> Error {
-    Error::illegal_argument(format!("path [{pattern}] is no valid pattern: {error}"))
 }
 
 #[async_trait]
@@ -80,11 +85,14 @@ impl Source for Files {
     async fn run(self: Box<Self>, output: SourceOutput) -> Result<()> {
         let mut following = Following::new(output, self.partial_line_after, self.forget_after).await?;
         while !following.output.is_stopped() {
-            let patterns = self.patterns.clone();
+            let patterns = Arc::clone(&self.patterns);
+            let looked = Instant::now();
             let found = blocking(move || find(&patterns)).await??;
+            // A look at many files takes long: then as much time is for reading them.
+            let queue_for = QUEUE_FOR_MIN.max(looked.elapsed());
             let mut present = following.follow(found);
             following.show_state();
-            let has_read = following.read().await?;
+            let has_read = following.read(queue_for).await?;
             following.show_state();
             following.forget_vanished(&mut present).await;
             if !has_read {
@@ -119,8 +127,10 @@ struct Followed {
     stamp: Stamp,
     /// Length of the file when it was last looked at.
     length: u64,
-    /// There may be lines that were not read.
-    is_due: bool,
+    /// Since when there may be lines that were not read; `None`: there are none.
+    due_since: Option<Instant>,
+    /// It was read to its end.
+    is_current: bool,
     /// It is looked at once more: a change within the resolution of the file system's clock leaves the stamp as it was. After an error,
     /// it is tried again.
     again_at: Option<Instant>,
@@ -130,14 +140,11 @@ struct Followed {
     gone_since: Option<Instant>,
 }
 
-/// What the patterns match.
-#[derive(Default)]
-struct Found {
-    files: HashMap<FileId, (Stamp, PathBuf)>,
-    /// Folders and files whose state cannot be read.
-    errors: Vec<(PathBuf, io::Error)>,
-    /// Devices of the folders that the patterns start in.
-    devices: HashSet<u64>,
+impl Followed {
+    /// Returns whether it is time to look at it once more.
+    fn take_again(&mut self, now: Instant) -> bool {
+        self.again_at.take_if(|at| now >= *at).is_some()
+    }
 }
 
 impl Following {
@@ -182,7 +189,10 @@ impl Following {
             if found.files.contains_key(id) {
                 return true;
             }
-            followed.is_due = true;
+            // Without its handle it cannot be read.
+            if followed.tail.opened_at().is_some() {
+                followed.due_since.get_or_insert(now);
+            }
             let since = *followed.gone_since.get_or_insert(now);
             let is_followed = since.elapsed() < READ_ON;
             if !is_followed && let Some(path) = &followed.failed_at {
@@ -195,20 +205,19 @@ impl Following {
                 tail: Tail::new(id, path.clone()),
                 stamp,
                 length: stamp.length,
-                is_due: true,
+                due_since: Some(now),
+                is_current: false,
                 again_at: Some(now + LOOK_EVERY),
                 failed_at: None,
                 gone_since: None,
             });
             if followed.stamp != stamp {
-                followed.is_due = true;
+                followed.due_since.get_or_insert(now);
                 followed.again_at = Some(now + LOOK_EVERY);
             }
-            if followed.again_at.is_some_and(|at| now >= at) {
-                followed.is_due = true;
-                followed.again_at = None;
+            if followed.take_again(now) || followed.tail.is_partial_due(self.partial_line_after) {
+                followed.due_since.get_or_insert(now);
             }
-            followed.is_due |= followed.tail.is_partial_due(self.partial_line_after);
             followed.stamp = stamp;
             followed.length = stamp.length;
             followed.gone_since = None;
@@ -217,50 +226,84 @@ impl Following {
         present
     }
 
-    /// Reads some lines of each file that has new ones; false if none had.
-    async fn read(&mut self) -> Result<bool> {
-        let mut has_read = false;
-        let due = self.tails.iter().filter(|(_, followed)| followed.is_due);
-        let mut due: Vec<FileId> = due.map(|(id, _)| *id).collect();
-        due.sort_unstable();
-        for (number, id) in due.into_iter().enumerate() {
+    /// Reads some lines of each file that has new ones; of those that were not read to their ends yet, only as many as `queue_for`
+    /// allows. False if there is nothing more to read now.
+    async fn read(&mut self, queue_for: Duration) -> Result<bool> {
+        let due = self.tails.iter().filter_map(|(id, followed)| {
+            Some(DueFile {
+                id: *id,
+                is_current: followed.is_current,
+                since: followed.due_since?,
+                stamp: followed.stamp,
+            })
+        });
+        let (current, queue) = read_order(due);
+        let (mut has_read, mut number) = (false, 0);
+        let mut queue_started: Option<Instant> = None;
+        let (current, queue) = (
+            current.into_iter().map(|id| (id, true)),
+            queue.into_iter().map(|id| (id, false)),
+        );
+        for (id, is_current) in current.chain(queue) {
             if self.output.is_stopped() {
                 return Ok(false);
             }
-            if number % OPENED_AT_ONCE == OPENED_AT_ONCE - 1 {
+            // At least one of the queue is read in each pass.
+            if !is_current && queue_started.get_or_insert_with(Instant::now).elapsed() > queue_for {
+                has_read = true;
+                break;
+            }
+            number += 1;
+            if number % OPENED_AT_ONCE == 0 {
                 self.close_some();
                 self.show_state();
             }
-            let Some(followed) = self.tails.remove(&id) else {
-                continue;
-            };
-            let after = match followed.gone_since {
-                Some(_) => self.partial_line_after.min(WHOLE_AFTER),
-                None => self.partial_line_after,
-            };
-            let (mut followed, mut reading) = blocking(move || read_on(followed, after)).await?;
-            if reading.is_ok() && followed.tail.needs_position() {
-                let positioned = self.position(followed).await?;
-                (followed, reading) = match positioned {
-                    (followed, Ok(())) => blocking(move || read_on(followed, after)).await?,
-                    (followed, Err(error)) => (followed, Err(error)),
-                };
-            }
-            let lines = self.note_reading(&mut followed, reading);
-            let partition = followed.tail.partition();
-            self.tails.insert(id, followed);
-            if let Some(lines) = lines {
-                has_read = true;
-                self.send(&partition, lines).await?;
-            }
+            has_read |= self.read_file(id).await?;
         }
         self.close_some();
         Ok(has_read)
     }
 
+    /// Reads some lines of a file; false if it had none.
+    async fn read_file(&mut self, id: FileId) -> Result<bool> {
+        let Some(mut followed) = self.tails.remove(&id) else {
+            return Ok(false);
+        };
+        // This is the second look.
+        followed.take_again(Instant::now());
+        let after = match followed.gone_since {
+            Some(_) => self.partial_line_after.min(WHOLE_AFTER),
+            None => self.partial_line_after,
+        };
+        let (mut followed, mut reading) = blocking(move || read_on(followed, after)).await?;
+        if reading.is_ok() && followed.tail.needs_position() {
+            let positioned = self.position(followed).await?;
+            (followed, reading) = match positioned {
+                (followed, Ok(())) => blocking(move || read_on(followed, after)).await?,
+                (followed, Err(error)) => (followed, Err(error)),
+            };
+        }
+        let lines = self.note_reading(&mut followed, reading);
+        let partition = followed.tail.partition();
+        self.tails.insert(id, followed);
+        let Some(lines) = lines else { return Ok(false) };
+        self.send(&partition, lines).await?;
+        Ok(true)
+    }
+
     /// Notes how the reading of a file ended, and returns its lines.
     fn note_reading(&mut self, followed: &mut Followed, reading: io::Result<Reading>) -> Option<Lines> {
-        followed.is_due = !matches!(reading, Ok(Reading::Nothing) | Err(_));
+        let has_more = match &reading {
+            Ok(Reading::Lines(_)) => !followed.tail.is_read_to(followed.length),
+            Ok(Reading::Rewritten) => true,
+            Ok(Reading::Nothing) | Err(_) => false,
+        };
+        followed.is_current |= reading.is_ok() && !has_more;
+        // To the end of the queue.
+        followed.due_since = has_more.then(Instant::now);
+        if followed.tail.take_trailing_garbage() {
+            self.note_trailing_garbage(followed.tail.path());
+        }
         let error = match reading {
             // It was reported, and is not whole yet.
             Ok(Reading::Nothing) if followed.tail.is_cut() => return None,
@@ -275,9 +318,9 @@ impl Following {
             }
             Err(error) => error,
         };
-        // A gzip file that is not whole is read again when it has changed.
-        let is_cut = error.kind() == io::ErrorKind::UnexpectedEof;
-        followed.again_at = (!is_cut).then(|| Instant::now() + READ_AGAIN_AFTER);
+        // A gzip file that is damaged or not whole is read again when it has changed.
+        let is_damaged = error.raw_os_error().is_none() && DAMAGE.contains(&error.kind());
+        followed.again_at = (!is_damaged).then(|| Instant::now() + READ_AGAIN_AFTER);
         let path = followed.tail.path().to_owned();
         // It was renamed or removed since it was found: the next look tells.
         if error.kind() == io::ErrorKind::NotFound {
@@ -304,6 +347,12 @@ impl Following {
         for path in before.difference(&self.unlisted) {
             self.failures.works(path);
         }
+    }
+
+    fn note_trailing_garbage(&self, path: &Path) {
+        let files = self.output.counters().counter("gzip_trailing_garbage");
+        files.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(path = %path.display(), "bytes behind the end of a gzip file are ignored");
     }
 
     fn note_failure(&mut self, path: &Path, error: &io::Error) {
@@ -522,47 +571,6 @@ fn read_on(mut followed: Followed, after: Duration) -> (Followed, io::Result<Rea
     let tail = &mut followed.tail;
     let reading = tail.look(after).and_then(|()| tail.read(after));
     (followed, reading)
-}
-
-/// Returns the regular files that match, each once.
-fn find(patterns: &[String]) -> Result<Found> {
-    let mut found = Found::default();
-    for pattern in patterns {
-        let base = base_of(pattern);
-        match std::fs::metadata(base) {
-            Ok(metadata) => drop(found.devices.insert(std::os::unix::fs::MetadataExt::dev(&metadata))),
-            Err(error) => found.errors.push((base.to_owned(), error)),
-        }
-        for path in glob::glob(pattern).map_err(|error| invalid_pattern(pattern, &error))? {
-            if found.files.len() >= FILES_MAX {
-                return Err(Error::illegal_argument(format!(
-                    "the paths match more than [{FILES_MAX}] files"
-                )));
-            }
-            let looked_at = match path {
-                Ok(path) => FileId::of(&path)
-                    .map(|id| (path.clone(), id))
-                    .map_err(|error| (path, error)),
-                Err(error) => Err((error.path().to_owned(), error.into())),
-            };
-            match looked_at {
-                Ok((path, Some((id, stamp)))) => drop(found.files.entry(id).or_insert((stamp, path))),
-                Ok((_, None)) => {}
-                Err(error) => found.errors.push(error),
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// Returns the folder that all files of a pattern are in.
-fn base_of(pattern: &str) -> &Path {
-    let wildcard = pattern.find(['*', '?', '[']).unwrap_or(pattern.len());
-    match pattern[..wildcard].rfind('/') {
-        Some(0) => Path::new("/"),
-        Some(end) => Path::new(&pattern[..end]),
-        None => Path::new("."),
-    }
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {

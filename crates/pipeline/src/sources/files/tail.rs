@@ -11,7 +11,7 @@ use memchr::memchr;
 
 use super::super::{Resume, SourceEvent};
 use super::mark::{self, Mark};
-use super::unpacked::{self, End, Unpacked};
+use super::unpacked::{self, End, GZIP, Unpacked};
 
 /// Bytes that one reading takes at most.
 pub(super) const READ_BYTES: usize = 1 << 20;
@@ -23,7 +23,6 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 const FIRST_BYTES: usize = 1024;
 /// Cuts that are remembered.
 const CUTS_MAX: usize = 16;
-const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// Device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,7 +55,7 @@ impl FileId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) length: u64,
-    changed: (i64, i64),
+    pub(super) changed: (i64, i64),
 }
 
 /// Lines of one reading.
@@ -143,6 +142,16 @@ pub(super) struct Tail {
     cut: Option<(u64, Option<Instant>)>,
     /// Bytes of a gzip file that are not unpacked.
     packed_rest: Option<u64>,
+    /// Bytes behind the end of a gzip file.
+    trailing_garbage: TrailingGarbage,
+}
+
+/// Whether bytes that are no member follow the members of a gzip file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TrailingGarbage {
+    None,
+    Found,
+    Reported,
 }
 
 impl Tail {
@@ -164,6 +173,7 @@ impl Tail {
             unpacked: None,
             cut: None,
             packed_rest: None,
+            trailing_garbage: TrailingGarbage::None,
         }
     }
 
@@ -219,6 +229,11 @@ impl Tail {
         }
     }
 
+    /// Whether the file was read up to `length` bytes. Of a gzip file, that is not known.
+    pub(super) fn is_read_to(&self, length: u64) -> bool {
+        !self.is_gzip && self.first.and(self.offset).is_some_and(|offset| offset >= length)
+    }
+
     /// Whether a last line without a line break is due, if the file has not grown since.
     pub(super) fn is_partial_due(&self, after: Duration) -> bool {
         let since = self.partial.map(|(_, since)| since);
@@ -230,7 +245,7 @@ impl Tail {
     /// without a line break is whole.
     pub(super) fn look(&mut self, after: Duration) -> io::Result<()> {
         let start = self.bytes_at(0, FIRST_BYTES)?;
-        let is_gzip = start.starts_with(GZIP);
+        let is_gzip = start.starts_with(&GZIP);
         let packed = crc32c::crc32c(&start);
         let (start, is_end) = match is_gzip {
             true => unpacked::start(self.open()?, FIRST_BYTES)?,
@@ -270,6 +285,16 @@ impl Tail {
         self.unpacked = None;
         self.cut = None;
         self.packed_rest = None;
+        self.trailing_garbage = TrailingGarbage::None;
+    }
+
+    /// Whether bytes were found behind the end of a gzip file; true once for each content.
+    pub(super) fn take_trailing_garbage(&mut self) -> bool {
+        let is_found = self.trailing_garbage == TrailingGarbage::Found;
+        if is_found {
+            self.trailing_garbage = TrailingGarbage::Reported;
+        }
+        is_found
     }
 
     /// Whether the position of the partition must be looked up before the file is read.
@@ -384,6 +409,12 @@ impl Tail {
         };
         let end = unpacked.fill(READ_BYTES);
         self.packed_rest = Some(self.length()?.saturating_sub(unpacked.packed_position()));
+        if unpacked.has_trailing_garbage() {
+            self.packed_rest = Some(0);
+            if self.trailing_garbage == TrailingGarbage::None {
+                self.trailing_garbage = TrailingGarbage::Found;
+            }
+        }
         if !matches!(end, Ok(End::Cut)) {
             self.cut = None;
         }

@@ -1,5 +1,7 @@
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -440,6 +442,111 @@ async fn the_rest_of_a_line_that_is_completed_while_nothing_runs_is_an_event() {
     run.stop().await.unwrap();
     let lines = ["five", "four, ha", "lf", "lf", "one", "three", "two, ha"];
     assert_eq!(stored.records(), lines);
+}
+
+#[tokio::test]
+async fn a_growing_file_is_read_while_thousands_of_new_ones_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let log = folder.path().join("growing.log");
+    append(&log, "line 000000\n");
+    let run = start(folder.path(), "*.log", &stored);
+    run.wait_for_count(1).await;
+    // The new files take 15 s and more.
+    stored.set_delay(Duration::from_millis(5));
+    for number in 0..3000 {
+        append(&folder.path().join(format!("new-{number}.log")), "new\n");
+    }
+    super::super::testing::wait_for("a new file", || stored.count() > 1).await;
+    let mut slowest = Duration::ZERO;
+    for line in numbers(1..9) {
+        let written = Instant::now();
+        append(&log, format!("{line}\n"));
+        super::super::testing::wait_for(&line, || stored.has_end(&line)).await;
+        slowest = slowest.max(written.elapsed());
+    }
+    assert!(stored.count() < 3009, "no new file waited any more");
+    // A second, and as much for a slow machine.
+    assert!(slowest < Duration::from_secs(2), "{slowest:?}");
+    stored.set_delay(Duration::ZERO);
+    run.wait_for_count(3009).await;
+    run.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn files_whose_names_are_not_utf_8_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let path = |name: &[u8]| folder.path().join(OsStr::from_bytes(name));
+    append(&path(b"caf\xe9.log"), "one\n");
+    let run = start(folder.path(), "*.log*", &stored);
+    run.wait_for_count(1).await;
+    fs::rename(path(b"caf\xe9.log"), path(b"caf\xe8.log.1")).unwrap();
+    append(&path(b"caf\xe8.log.1"), "two\n");
+    fs::create_dir(path(b"\xff")).unwrap();
+    append(&path(b"\xff/c.log"), "no match\n");
+    run.wait_for_count(2).await;
+    fs::write(path(b"\xfe.log.gz"), b"\x1f\x8b no compression method of gzip").unwrap();
+    super::super::testing::wait_for("its error", || {
+        run.counters
+            .last_error()
+            .is_some_and(|error| error.contains("\u{fffd}.log.gz"))
+    })
+    .await;
+    run.stop().await.unwrap();
+    let run = start(folder.path(), "*/*", &stored);
+    run.wait_for_count(3).await;
+    run.stop().await.unwrap();
+    assert_eq!(stored.records(), ["no match", "one", "two"]);
+}
+
+#[tokio::test]
+async fn bytes_behind_the_end_of_a_gzip_file_are_ignored_and_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let (small, large) = (folder.path().join("small.gz"), folder.path().join("large.gz"));
+    let run = start(folder.path(), "*.gz", &stored);
+    fs::write(&small, [&gzip("one\ntwo")[..], b"garbage"].concat()).unwrap();
+    let lines = text_of(0..5000);
+    fs::write(&large, [&gzip(&lines)[..], &gzip("last\n")[..], b"\0\0\0"].concat()).unwrap();
+    run.wait_for_count(5003).await;
+    let counted = || {
+        let values = run.counters.values();
+        let of = |name: &str| values.get(name).copied().unwrap_or(0);
+        (of("gzip_trailing_garbage"), of("read_errors"), of("lag"))
+    };
+    super::super::testing::wait_for("the warnings", || counted() == (2, 0, 0)).await;
+    append(&small, gzip("behind garbage\n"));
+    tokio::time::sleep(LOOK_EVERY * 4).await;
+    assert_eq!((counted(), run.counters.last_error()), ((2, 0, 0), None));
+    run.stop().await.unwrap();
+    let mut expected = numbers(0..5000);
+    expected.splice(0..0, ["last".to_owned()]);
+    expected.extend(["one".to_owned(), "two".to_owned()]);
+    assert_eq!(stored.records(), expected);
+}
+
+#[tokio::test]
+async fn a_damaged_gzip_file_is_one_error_until_it_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = Arc::new(Stored::default());
+    let log = folder.path().join("a.gz");
+    let whole = gzip(&text_of(0..5));
+    let mut damaged = whole.clone();
+    // Its checksum.
+    let checksum = damaged.len() - 8;
+    damaged[checksum] ^= 1;
+    fs::write(&log, damaged).unwrap();
+    let run = start(folder.path(), "*.gz", &stored);
+    let errors = || run.counters.values().get("read_errors").copied().unwrap_or(0);
+    super::super::testing::wait_for("an error", || errors() > 0).await;
+    tokio::time::sleep(READ_AGAIN_AFTER + LOOK_EVERY * 4).await;
+    assert_eq!((errors(), stored.count()), (1, 5));
+    assert!(run.counters.last_error().unwrap().contains("a.gz"));
+    fs::write(&log, whole).unwrap();
+    super::super::testing::wait_for("no error", || run.counters.last_error().is_none()).await;
+    run.stop().await.unwrap();
+    assert_eq!(stored.records(), numbers(0..5));
 }
 
 #[tokio::test]

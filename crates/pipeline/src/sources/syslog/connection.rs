@@ -31,6 +31,8 @@ pub(super) struct Connections {
     output: SourceOutput,
     permits: Arc<Semaphore>,
     bound: Arc<BufferBound>,
+    /// Open connections.
+    open: Arc<AtomicU64>,
     opened: Arc<AtomicU64>,
     refused: Arc<AtomicU64>,
     /// Frames that are longer than the limit, which are skipped.
@@ -48,13 +50,37 @@ impl Connections {
         Arc::new(Self {
             permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             bound: BufferBound::new(buffer_bytes_max, per_connection, stuck_after, held, closed),
-            opened: counter("connections"),
+            open: counter("connections"),
+            opened: counter("connections_total"),
             refused: counter("connections_refused"),
             too_long: counter("frames_too_long"),
             malformed: counter("frames_malformed"),
             handshakes_failed: counter("tls_handshakes_failed"),
             output,
         })
+    }
+}
+
+/// A connection, counted until it is dropped.
+struct OpenConnection {
+    open: Arc<AtomicU64>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl OpenConnection {
+    fn new(connections: &Connections, permit: OwnedSemaphorePermit) -> Self {
+        connections.opened.fetch_add(1, Ordering::Relaxed);
+        connections.open.fetch_add(1, Ordering::Relaxed);
+        Self {
+            open: Arc::clone(&connections.open),
+            _permit: permit,
+        }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -78,9 +104,12 @@ pub(super) async fn accept(
             connections.refused.fetch_add(1, Ordering::Relaxed);
             continue;
         };
-        connections.opened.fetch_add(1, Ordering::Relaxed);
+        let open = OpenConnection::new(&connections, permit);
         let (tls, connections, groups) = (tls.clone(), Arc::clone(&connections), groups.clone());
-        tokio::spawn(async move { serve(stream, tls, &connections, &groups, permit).await });
+        tokio::spawn(async move {
+            serve(stream, tls, &connections, &groups).await;
+            drop(open);
+        });
     }
 }
 
@@ -89,7 +118,6 @@ async fn serve(
     tls: Option<TlsAcceptor>,
     connections: &Connections,
     groups: &mpsc::Sender<Vec<SourceEvent>>,
-    _permit: OwnedSemaphorePermit,
 ) {
     match tls {
         None => read(stream, connections, groups).await,

@@ -70,8 +70,14 @@ async fn records_come_by_udp_and_by_tcp_in_both_framings() {
         "no line break",
     ];
     assert_eq!(server.run.stored.records(), expected);
-    let counters = server.run.counters.values();
-    assert_eq!((counters["connections"], counters["udp_datagrams"]), (2, 1));
+    let counters = || server.run.counters.values();
+    wait_for("the end of the connections", || counters()["connections"] == 0).await;
+    assert_eq!((counters()["connections_total"], counters()["udp_datagrams"]), (2, 1));
+    let open = TcpStream::connect(server.tcp.unwrap()).await.unwrap();
+    wait_for("an open connection", || counters()["connections"] == 1).await;
+    drop(open);
+    wait_for("no open connection", || counters()["connections"] == 0).await;
+    assert_eq!(counters()["connections_total"], 3);
     server.run.stop().await.unwrap();
 }
 
@@ -173,10 +179,9 @@ async fn tls_carries_the_same() {
     // A client without TLS is refused and counted.
     let mut plain = TcpStream::connect(server.tls.unwrap()).await.unwrap();
     plain.write_all(b"<1>plain\n<1>plain\n").await.unwrap();
-    wait_for("a refused handshake", || {
-        server.run.counters.values()["tls_handshakes_failed"] == 1
-    })
-    .await;
+    let counters = || server.run.counters.values();
+    wait_for("a refused handshake", || counters()["tls_handshakes_failed"] == 1).await;
+    wait_for("its end", || counters()["connections"] == 0).await;
     server.run.stop().await.unwrap();
     let error = acceptor(&private, &private).err().unwrap();
     assert!(error.reason().contains("key.pem"), "{}", error.reason());

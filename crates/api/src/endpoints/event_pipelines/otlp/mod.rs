@@ -84,7 +84,7 @@ async fn store(
     if call.body.len() > REQUEST_BYTES_MAX {
         return Err(too_large().into());
     }
-    edge.check_events(&call.ctx).await?;
+    edge.check_events(call).await?;
     let decoding = DECODING.acquire().await;
     // Decoding a large body takes a while.
     let events = blocking::print(move || decode().map(|request| record::events(&request))).await??;
