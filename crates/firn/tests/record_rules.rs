@@ -187,6 +187,7 @@ fn a_hole_whose_events_have_no_records_says_how_many() {
     check(&holes(client));
     node.kill9().unwrap();
     node = start(folder.path());
+    wait_for_rules(node.client(), "win", 1);
     check(&holes(node.client()));
     node.stop().unwrap();
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use firn_detect::{DetectionRule, Expression, Input, LogSource, Pause, Rule};
 use firn_engine::Scope;
+use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use firn_scheduler::{Flow, Pool};
 use parking_lot::Mutex;
@@ -281,7 +282,10 @@ fn record_sources(
         let keep = definitions.iter().all(|definition| definition.keep_original);
         let is_unsure = !keep && pack.as_ref().is_ok_and(|pack| pack.writes_original());
         RecordSource {
-            indices: definitions.iter().map(|definition| definition.index.clone()).collect(),
+            indices: definitions
+                .iter()
+                .flat_map(|definition| indices_of(definition))
+                .collect(),
             reads_events: false,
             obstacle: is_unsure.then(|| {
                 "records are not stored ([keep_original]), and the pack writes another text into [event.original]"
@@ -294,7 +298,7 @@ fn record_sources(
         let pack = definition.pack.as_ref()?;
         let mapping_of = |pack| mapping.clone().unwrap_or_else(|| Mapping::without_tables(pack));
         Some(RecordSource {
-            indices: definition.event_indices().to_vec(),
+            indices: indices_of(definition).collect(),
             reads_events: true,
             // Exceptions may read what only its tables say.
             obstacle: mapping
@@ -304,6 +308,14 @@ fn record_sources(
         })
     });
     RecordSources(of_storing.chain(of_reading).collect())
+}
+
+/// Returns the indices of the events of a pipeline, with its tenant.
+fn indices_of(definition: &Definition) -> impl Iterator<Item = (String, Option<TenantId>)> {
+    // Definitions with an invalid one are refused.
+    let tenant = definition.tenant_id().ok().flatten();
+    let indices = definition.event_indices().iter();
+    indices.map(move |index| (index.clone(), tenant.clone()))
 }
 
 /// Steps that evaluate the rule by one pack; it is compiled for the first event of the pack.

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use firn_model::names::matches_pattern;
+use firn_model::names::{known_as, matches_pattern};
+use firn_model::tenant::TenantId;
 use serde_json::{Map, Value};
 
 use super::json_members::member;
@@ -73,8 +74,8 @@ pub(super) trait PackEvaluator: Send + Sync {
 
 /// Pack of pipelines, with the indices of their events.
 pub(super) struct RecordSource {
-    /// Indices that the events are stored in; patterns if the events are read from there.
-    pub(super) indices: Vec<String>,
+    /// Indices that the events are stored in, as the tenant of each pipeline names them; patterns if the events are read from there.
+    pub(super) indices: Vec<(String, Option<TenantId>)>,
     /// Whether stored events are the records, as for a source of type `index`.
     pub(super) reads_events: bool,
     /// Why records of the pack cannot be evaluated again; `None`: they can.
@@ -92,14 +93,18 @@ pub(super) struct UsablePack {
 
 impl RecordSource {
     fn has_index(&self, names: &[String]) -> bool {
-        let is_read = |pattern: &String| {
-            let mut visible = names.iter().filter(|name| !name.starts_with('.'));
-            visible.any(|name| matches_pattern(pattern, name))
+        let is_named = |(index, tenant): &(String, Option<TenantId>)| {
+            let of_tenant = |name| tenant.as_ref().and_then(|tenant| known_as(tenant, name));
+            let mut known = names
+                .iter()
+                .flat_map(|name| [Some(name.as_str()), of_tenant(name)])
+                .flatten();
+            known.any(|name| match self.reads_events {
+                true => !name.starts_with('.') && matches_pattern(index, name),
+                false => index == name,
+            })
         };
-        match self.reads_events {
-            true => self.indices.iter().any(is_read),
-            false => self.indices.iter().any(|index| names.contains(index)),
-        }
+        self.indices.iter().any(is_named)
     }
 
     fn named(&self, name: &str) -> Option<&UsablePack> {
@@ -279,7 +284,7 @@ mod tests {
 
     fn source(index: &str, pack: &str, version: u32, is_mapped: bool) -> RecordSource {
         RecordSource {
-            indices: vec![index.to_owned()],
+            indices: vec![(index.to_owned(), None)],
             reads_events: false,
             obstacle: None,
             pack: Ok(UsablePack {
@@ -424,6 +429,25 @@ mod tests {
             &mapped("windows", 2, Some("evil")),
             "match",
         );
+    }
+
+    #[test]
+    fn a_tenant_has_its_own_name_for_its_index() {
+        let check = |pattern: &str, reads_events: bool, tenant: Option<&str>, is_evaluated: bool| {
+            let source = RecordSource {
+                indices: vec![(pattern.to_owned(), tenant.map(|name| TenantId::parse(name).unwrap()))],
+                reads_events,
+                ..source("", "windows", 2, true)
+            };
+            let found = outcome(vec![source], "alpha~logs", &mapped("windows", 2, Some("evil")));
+            assert_eq!(found == "match", is_evaluated, "{pattern} {tenant:?}: {found}");
+        };
+        check("logs", false, Some("alpha"), true);
+        check("logs", false, Some("bravo"), false);
+        check("logs", false, None, false);
+        check("alpha~logs", false, None, true);
+        check("lo*", true, Some("alpha"), true);
+        check("lo*", true, None, false);
     }
 
     #[test]
