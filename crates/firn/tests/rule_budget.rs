@@ -203,9 +203,10 @@ fn a_hole_of_a_sigma_rule_is_filled_from_records_or_says_how_many_it_lacks() {
     let send_short = || send(client, "win", &[record("bob", 4624), record("bob", 4625)]);
     let holes = || client.get("/_firn/rules/slow/_coverage").unwrap().json()["holes"].clone();
     let events_of = |query: &Value| {
-        client.ok("POST", "/windows/_refresh", &Value::Null);
+        // The tenant's own index.
+        client.ok("POST", "/alpha~windows/_refresh", &Value::Null);
         let body = json!({"size": 10_000, "query": query, "_source": false});
-        let found = client.ok("POST", "/windows/_search", &body);
+        let found = client.ok("POST", "/alpha~windows/_search", &body);
         let hits = found["hits"]["hits"].as_array().unwrap().clone();
         let ids = hits.iter().map(|hit| hit["_id"].as_str().unwrap().to_owned());
         ids.collect::<BTreeSet<String>>()

@@ -439,7 +439,11 @@ mod tests {
                 reads_events,
                 ..source("", "windows", 2, true)
             };
-            let found = outcome(vec![source], "alpha~logs", &mapped("windows", 2, Some("evil")));
+            let event = match reads_events {
+                true => json!({"a": "evil"}),
+                false => mapped("windows", 2, Some("evil")),
+            };
+            let found = outcome(vec![source], "alpha~logs", &event);
             assert_eq!(found == "match", is_evaluated, "{pattern} {tenant:?}: {found}");
         };
         check("logs", false, Some("alpha"), true);
