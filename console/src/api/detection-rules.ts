@@ -158,6 +158,15 @@ export interface HistoryResult {
   alerts?: number;
   /** The answer does not cover all. */
   partial?: boolean;
+  /** Of a Sigma rule: number of the newest events that were read, and those on which the rule could not be evaluated. */
+  read?: number;
+  not_evaluated?: Unevaluated;
+}
+
+/** Events on which a rule was not evaluated. */
+export interface Unevaluated {
+  events: number;
+  reasons: { reason: string; events: number }[];
 }
 
 /** Tests a rule on the stored events of an index since a time such as `now-30d`. */

@@ -1,3 +1,4 @@
+import type { Unevaluated } from './detection-rules';
 import { request } from './request';
 
 /** Place in a partition. */
@@ -21,7 +22,7 @@ export interface RuleHole extends CoverageInterval {
   filled?: boolean;
   /** Why the rule was not evaluated; of one that has ended, only if its budget was exhausted. */
   reason?: string;
-  /** Why it is not filled by itself. */
+  /** Why it is not filled by itself, or by the last run. */
   not_filled?: string;
 }
 
@@ -43,6 +44,8 @@ export interface RunResult {
   complete?: boolean;
   continue_from?: string;
   partial?: boolean;
+  /** Of a Sigma rule: events on which it could not be evaluated again. */
+  not_evaluated?: Unevaluated;
 }
 
 const pathOf = (id: string) => `/_firn/rules/${encodeURIComponent(id)}`;

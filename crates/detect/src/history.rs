@@ -8,7 +8,7 @@ use crate::window_rule::{Measure, WindowKind};
 /// Search of the stored events that a rule is about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistorySearch {
-    /// Query of the events that match the rule and none of its exceptions.
+    /// Query of the events that match the rule and none of its exceptions; of all events if it reads records.
     pub query: Value,
     /// How its alerts are counted.
     pub count: HistoryCount,
@@ -19,6 +19,8 @@ pub struct HistorySearch {
 pub enum HistoryCount {
     /// Each event that matches is one.
     Events,
+    /// The rule reads records: the query finds all events, and each one whose record matches is one.
+    Records,
     /// Each bucket of a composite aggregation that reaches a value.
     Buckets {
         /// Sources of the composite aggregation: the window, and the fields of the key.
@@ -31,7 +33,7 @@ pub enum HistoryCount {
 }
 
 /// Returns the search of a rule. An exception that ends holds for the events whose times are before its end. `body` is the definition of
-/// the rule.
+/// the rule; one that reads records needs none.
 ///
 /// # Errors
 /// Why stored events cannot tell.
@@ -54,11 +56,15 @@ pub fn history_search(rule: &DetectionRule, body: &Map<String, Value>) -> Result
         }
         _ => {}
     }
+    if rule.input == Input::Record {
+        // What its fields are called in an event, and whether a conversion changed them, only the pack knows.
+        return Ok(HistorySearch {
+            query: json!({"match_all": {}}),
+            count: HistoryCount::Records,
+        });
+    }
     let Some(query) = body.get("query") else {
-        return Err(
-            "a Sigma rule reads records as their source wrote them, and stored events are mapped: `firn detect run` tests it on files"
-                .to_owned(),
-        );
+        return Err("the definition has no query".to_owned());
     };
     let mut filter = vec![clause(query, body.get("language"))];
     let exceptions = body.get("exceptions").and_then(Value::as_array);
@@ -166,11 +172,11 @@ mod tests {
         assert_eq!((metric, at_least), (Some(json!({"cardinality": {"field": "p"}})), 3.0));
 
         let sigma = "title: Tool\nlogsource: {product: windows}\ndetection: {s: {a: 1}, condition: s}\n";
-        assert!(
-            search(&json!({"type": "sigma", "sigma": sigma}))
-                .unwrap_err()
-                .contains("firn detect run")
-        );
+        let of_records = HistorySearch {
+            query: json!({"match_all": {}}),
+            count: HistoryCount::Records,
+        };
+        assert_eq!(search(&json!({"type": "sigma", "sigma": sigma})), Ok(of_records));
         let absence = json!({"type": "absence", "name": "x", "query": "*", "group_by": ["a"], "after": "1m"});
         assert!(search(&absence).is_err());
         let sequence =

@@ -219,7 +219,7 @@ fn a_hole_of_a_rule_that_was_disabled_is_filled_when_it_is_enabled_again() {
 }
 
 #[test]
-fn a_hole_of_a_sigma_rule_stays_with_its_reason() {
+fn a_hole_of_a_sigma_rule_is_filled_from_records_or_says_how_many_it_lacks() {
     let folder = tempfile::tempdir().unwrap();
     let settings = [
         ("rules.budget.tenant.core_percent", "1"),
@@ -237,21 +237,68 @@ fn a_hole_of_a_sigma_rule_stays_with_its_reason() {
         "/_firn/rules/slow",
         &json!({"type": "sigma", "sigma": sigma, "tenant": "alpha"}),
     );
-    let body = json!({"source": {"type": "http"}, "pack": "windows", "index": "windows", "tenant": "alpha"});
-    client.ok("PUT", "/_firn/pipelines/win", &body);
+    let put_pipeline = |keep: bool| {
+        let body = json!({
+            "source": {"type": "http"}, "pack": "windows", "index": "windows", "tenant": "alpha", "keep_original": keep,
+        });
+        client.ok("PUT", "/_firn/pipelines/win", &body);
+        wait_for("the pipeline", || {
+            let stats = rules::stats(client, "win");
+            stats["running"] == json!(true) && stats["since_start"]["indexed"] == json!(0)
+        });
+    };
+    put_pipeline(true);
     wait_for_rules(client, "win", 1);
-    let record = |user: &str| json!({"Channel": "Security", "EventID": 4624, "Computer": "a", "SubjectUserName": user});
+    let record = |user: &str, number: u32| json!({"Channel": "Security", "EventID": number, "Computer": "a", "SubjectUserName": user});
     let long = long_text();
-    wait_for("the throttle", || {
-        send(client, "win", &[record(&long)]);
-        rule_stats(client, "slow")["throttled"] != Value::Null
+    let throttle = || {
+        wait_for("the throttle", || {
+            send(client, "win", &[record(&long, 4624)]);
+            rule_stats(client, "slow")["throttled"] != Value::Null
+        });
+        send(client, "win", &[record("ann", 4624), record("ann", 4625)]);
+        assert_ne!(
+            rule_stats(client, "slow")["throttled"],
+            Value::Null,
+            "the pause was too short"
+        );
+    };
+    let send_short = || send(client, "win", &[record("bob", 4624), record("bob", 4625)]);
+    let holes = || client.get("/_firn/rules/slow/_coverage").unwrap().json()["holes"].clone();
+    let events_of = |query: &Value| {
+        // The tenant's own index.
+        client.ok("POST", "/alpha~windows/_refresh", &Value::Null);
+        let body = json!({"size": 10_000, "query": query, "_source": false});
+        let found = client.ok("POST", "/alpha~windows/_search", &body);
+        let hits = found["hits"]["hits"].as_array().unwrap().clone();
+        let ids = hits.iter().map(|hit| hit["_id"].as_str().unwrap().to_owned());
+        ids.collect::<BTreeSet<String>>()
+    };
+    let logons = json!({"term": {"event.code": "4624"}});
+    throttle();
+    wait_for("the end of all holes, filled", || {
+        send_short();
+        let found = holes();
+        let found = found.as_array().unwrap();
+        !found.is_empty() && found.iter().all(|hole| hole["filled"] == true)
     });
+    assert_eq!(alerted(client, "slow"), events_of(&logons));
+
+    // Events without their records, in a further hole.
+    put_pipeline(false);
+    throttle();
     wait_for("the reason", || {
-        send(client, "win", &[record("ann")]);
-        let found = client.get("/_firn/rules/slow/_coverage").unwrap().json()["holes"].clone();
-        let reason = found[0]["not_filled"].as_str().unwrap_or_default();
-        found[0]["filled"] == false && reason.contains("Sigma rule reads records")
+        send_short();
+        let found = holes();
+        let last = found.as_array().unwrap().last().unwrap();
+        let reason = last["not_filled"].as_str().unwrap_or_default();
+        last["filled"] == false && reason.contains("not evaluated: no record in [event.original]")
     });
+    let missing: BTreeSet<String> = events_of(&logons)
+        .difference(&alerted(client, "slow"))
+        .cloned()
+        .collect();
+    assert!(!missing.is_empty(), "{}", holes());
     node.stop().unwrap();
 }
 

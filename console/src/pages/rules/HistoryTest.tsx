@@ -6,6 +6,7 @@ import { useFormat } from '../../app/preferences';
 import { Failed } from '../../components/Failed';
 import { ruleMissing, ruleProblems, type RuleInput } from './form';
 import { type HistoryPart, historyParts } from './history-parts';
+import { unevaluatedText } from './unevaluated';
 
 const PERIODS = [
   { value: 'now-1d', label: 'Last day' },
@@ -57,8 +58,9 @@ export function HistoryTest({ input }: { input: RuleInput }) {
   );
 }
 
-/** What is tested of the types whose alerts a search cannot count. */
+/** What is tested of the types whose alerts a search cannot count, or does not find. */
 const ABOUT: Partial<Record<RuleInput['type'], string>> = {
+  sigma: 'Evaluates the rule on the records (event.original) of the newest stored events, at most 10,000, as the pipelines that stored them would.',
   sequence: 'Counts the stored events of each step. A search does not check the order of events, so it cannot count the alerts.',
   rate_of_change: 'Counts the stored events whose rate is monitored. A search does not compare a window with previous ones, so it cannot count the alerts.',
   absence: 'Counts the stored events whose absence raises an alert. A search does not find missing events, so it cannot count the alerts.',
@@ -80,7 +82,7 @@ function Results({ found, fetchAll }: { found: Found[]; fetchAll: () => void }) 
   }
   return (
     <div role="status">
-      {found.map(({ part, result: { alerts = 0, events = 0, partial } }, at) => (
+      {found.map(({ part, result: { alerts = 0, events = 0, partial, read, not_evaluated } }, at) => (
         <Text key={at} size="sm">
           {part.countsAlerts ? (
             <>
@@ -92,7 +94,9 @@ function Results({ found, fetchAll }: { found: Found[]; fetchAll: () => void }) 
               <b>{format.number(events)}</b> matching {events === 1 ? 'event' : 'events'}
             </>
           )}
-          {partial && '; not all events were read, so there may be more'}
+          {read !== undefined && `; ${format.number(read)} ${read === 1 ? 'event was' : 'events were'} read`}
+          {unevaluatedText(not_evaluated, format.number)}
+          {partial && (read === undefined ? '; not all events were read, so there may be more' : '; there may be more')}
         </Text>
       ))}
     </div>

@@ -1,10 +1,12 @@
 import { Button, Group, Paper, Stack, Table, Text, TextInput, Title } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import type { Unevaluated } from '../../api/detection-rules';
 import { type RuleCoverage as Coverage, type RuleHole, type RunResult, ruleCoverage, runRule } from '../../api/rule-coverage';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
 import { Failed } from '../../components/Failed';
+import { addUnevaluated, unevaluatedText } from './unevaluated';
 
 const HOLES_SHOWN = 50;
 /** Requests of one run; each reads some thousand events. */
@@ -16,6 +18,7 @@ interface Found {
   existing: number;
   /** Events were left out. */
   partial: boolean;
+  notEvaluated: Unevaluated;
   /** What would be fetched before anything runs, bytes. */
   cost: number | null;
 }
@@ -121,6 +124,7 @@ function Fill({ id, holes }: { id: string; holes: RuleHole[] }) {
       {data && data.cost === null && (
         <Text size="sm" role="status">
           <b>{format.number(data.alerts)}</b> new {data.alerts === 1 ? 'alert' : 'alerts'}; {format.number(data.existing)} matching {data.existing === 1 ? 'event has' : 'events have'} an alert already
+          {unevaluatedText(data.notEvaluated, format.number)}
           {data.partial && '; not all events were read, so there may be more'}
         </Text>
       )}
@@ -135,7 +139,7 @@ async function run(id: string, index: string, holes: RuleHole[], fetch: boolean)
   const first = open.map(({ from }) => from.received).sort()[0] ?? '';
   const ends = open.map(({ to }) => to?.received).sort();
   const to = ends.includes(undefined) ? 'now' : (ends.at(-1) ?? 'now');
-  const found: Found = { alerts: 0, existing: 0, partial: false, cost: null };
+  const found: Found = { alerts: 0, existing: 0, partial: false, notEvaluated: { events: 0, reasons: [] }, cost: null };
   let from = first;
   for (let request = 0; request < REQUESTS_MAX; request++) {
     const result: RunResult = await runRule(id, { index, from, to, ...(fetch && { fetch }) });
@@ -143,6 +147,7 @@ async function run(id: string, index: string, holes: RuleHole[], fetch: boolean)
     found.alerts += result.alerts ?? 0;
     found.existing += result.existing ?? 0;
     found.partial ||= result.partial ?? false;
+    found.notEvaluated = addUnevaluated(found.notEvaluated, result.not_evaluated);
     if (result.complete || !result.continue_from || result.continue_from === from) {
       found.partial ||= !result.complete;
       return found;

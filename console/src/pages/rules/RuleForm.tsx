@@ -92,7 +92,7 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
         </Paper>
         <Scope input={input} set={set} />
         <Exceptions exceptions={input.exceptions} onChange={set('exceptions')} />
-        {!isSigma && <HistoryTest input={input} />}
+        <HistoryTest input={input} />
         {error && <Failed title="Rule not saved" error={error} />}
         <Group>
           <Button type="submit" size="sm" loading={isPending} disabled={!isReady}>

@@ -11,10 +11,11 @@ export interface HistoryPart {
 }
 
 /**
- * Returns the searches that test a rule. The server counts the alerts of queries and thresholds; of the other types, the
+ * Returns the searches that test a rule. The server counts the alerts of queries, Sigma rules and thresholds; of the other types, the
  * events of each query are counted.
  */
 export function historyParts(input: RuleInput): HistoryPart[] {
+  if (input.type === 'sigma') return [{ label: null, countsAlerts: true, rule: ruleDefinition(input, null) }];
   const named = { ...input, name: input.name.trim() || 'Test' };
   if (input.type === 'query' || input.type === 'threshold') return [{ label: null, countsAlerts: true, rule: ruleDefinition(named, null) }];
   const isSequence = input.type === 'sequence';

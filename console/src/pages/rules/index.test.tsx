@@ -157,6 +157,19 @@ it('edits the YAML of a Sigma rule', async () => {
   expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...SIGMA, sigma: 'title: Other\n' });
 });
 
+it('tests a Sigma rule on the records of stored events', async () => {
+  const notEvaluated = { events: 1, reasons: [{ reason: 'no record', events: 1 }] };
+  answers = {
+    'GET /_firn/rules/log': () => Response.json({ log: SIGMA }),
+    'POST /_firn/rules/_test': () => Response.json({ ran: true, read: 1200, events: 3, alerts: 3, partial: true, not_evaluated: notEvaluated }),
+  };
+  open('/rules/log');
+  fireEvent.click(await screen.findByRole('button', { name: 'Test rule' }));
+  const shown = (await screen.findByText(/events were read/)).textContent;
+  expect(shown).toBe('3 alerts of 3 matching events; 1,200 events were read; 1 event could not be evaluated: no record (1); there may be more');
+  expect(sent.find(({ path }) => path.endsWith('_test'))?.body).toEqual({ rule: SIGMA, index: '*', from: 'now-30d', examples: 0 });
+});
+
 it('creates a Sigma rule', async () => {
   answers = { 'PUT /_firn/rules/cleared': () => Response.json({ acknowledged: true }), 'GET /_firn/rules/cleared': () => Response.json({ cleared: SIGMA }) };
   open('/rules/new/query');
@@ -205,7 +218,7 @@ it('shows the events that a rule missed, and runs it over them', async () => {
   const first = { pipeline: 'web', from: { received: '2026-01-01T09:00:00.000Z' }, to: { received: '2026-01-01T10:00:00.000Z' } };
   const runs = [
     { ran: true, alerts: 3, existing: 1, complete: false, continue_from: '2026-01-01T10:30:00.000Z' },
-    { ran: true, alerts: 2, existing: 0, complete: true },
+    { ran: true, alerts: 2, existing: 0, complete: true, not_evaluated: { events: 2, reasons: [{ reason: 'no record', events: 2 }] } },
   ];
   answers = {
     'GET /_firn/rules/denied': () => Response.json({ denied: ROOT }),
@@ -216,7 +229,9 @@ it('shows the events that a rule missed, and runs it over them', async () => {
   expect(await screen.findByText('Evaluated by web.')).toBeTruthy();
   expect(screen.getByText('not filled')).toBeTruthy();
   fireEvent.click(screen.getByRole('button', { name: 'Run on missed events' }));
-  expect((await screen.findByText(/matching event has an alert already/)).textContent).toContain('5 new alerts; 1 matching');
+  const shown = (await screen.findByText(/matching event has an alert already/)).textContent;
+  expect(shown).toContain('5 new alerts; 1 matching');
+  expect(shown).toContain('; 2 events could not be evaluated: no record (2)');
   const bodies = sent.filter(({ path }) => path.endsWith('/_run')).map(({ body }) => body);
   expect(bodies).toEqual([
     { index: '*', from: '2026-01-01T10:00:00.000Z', to: '2026-01-01T11:00:00.000Z' },

@@ -51,7 +51,12 @@ pub(crate) async fn coverage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
         for hole in of_partition.holes() {
             let interval = hole.interval;
             let mut printed = print(&interval.from, interval.to.as_ref());
-            let is_filled = interval.to.is_some() && ledger.is_filled(&hole, &indices_of(&edge, pipeline));
+            let indices = indices_of(&edge, pipeline);
+            let is_filled = interval.to.is_some() && ledger.is_filled(&hole, &indices);
+            let of_run = ledger.why_not_filled(&hole, &indices).filter(|_| !is_filled);
+            if let Some(reason) = of_run {
+                printed["not_filled"] = reason.into();
+            }
             if interval.to.is_some() {
                 printed["filled"] = is_filled.into();
             }

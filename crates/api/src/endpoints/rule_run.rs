@@ -8,7 +8,9 @@ use firn_engine::{Error, ErrorKind, RequestContext, Scope};
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::names::IndicesOptions;
 use firn_model::tenant::TenantId;
-use firn_pipeline::rule_history::{RunOutcome, StoredRun, index_without_tenants, reason_without_tenants};
+use firn_pipeline::rule_history::{
+    RunOutcome, RunReport, StoredRun, Unevaluated, index_without_tenants, reason_without_tenants,
+};
 use firn_pipeline::run_mark::RunMark;
 use firn_query::search::IndexTarget;
 use serde::Deserialize;
@@ -94,7 +96,7 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     let named = id.clone();
     let rule = blocking::print(move || DetectionRule::parse(&named, &parsed)).await??;
     let search = history_search(&rule, &definition).map_err(Error::illegal_argument)?;
-    if search.count != HistoryCount::Events {
+    if !matches!(search.count, HistoryCount::Events | HistoryCount::Records) {
         let reason = format!("rule [{id}] counts several events: only a pipeline evaluates it");
         return Err(Error::illegal_argument(reason).into());
     }
@@ -117,12 +119,18 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         scope: Arc::new(scope),
         ..call.ctx.clone()
     };
+    let runner = event_pipelines::runner(&edge)?;
+    let records = match search.count {
+        HistoryCount::Records => Some(runner.record_rule(&rule, &ctx.scope).await?),
+        _ => None,
+    };
     let of_stored = StoredRun {
         engine: &edge.engine,
         ctx,
         target: target.clone(),
         rule: &rule,
         query: &search.query,
+        records: records.as_ref(),
         from,
         to_ms,
         fetch_bytes_max: edge.config.discover.ask_over_bytes,
@@ -132,23 +140,33 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     {
         return Ok(Reply::ok(&json!({"ran": false, "cost": cost.print()})));
     }
-    let run = event_pipelines::runner(&edge)?.start_rule_run(&rule).await?;
+    let run = runner.start_rule_run(&rule).await?;
     let report = of_stored.run(&run, EVENTS_MAX).await;
     let report = report.map_err(|error| whole_failure(&edge, error, &target.expression))?;
+    // A part counts as far as it has read.
+    let read_until = report.continue_from.unwrap_or_else(|| RunMark::at_ms(to_ms));
+    let reads = call.identity.scope(Privilege::Read);
+    if read_until > from && reads.is_some_and(|scope| scope.is_unlimited()) {
+        let marks = (from, read_until);
+        if report.is_certain() {
+            run.complete(&body.index, marks).await?;
+        } else if report.not_evaluated.events > 0 && report.failure.is_none() {
+            let reason = format!("in a run, {}", report.not_evaluated.describe());
+            run.complete_without(&body.index, marks, report.not_evaluated.events, &reason)
+                .await?;
+        }
+    }
+    Ok(Reply::ok(&print(report, records.is_some())))
+}
+
+fn print(report: RunReport, reads_records: bool) -> Value {
     let mut answer = json!({
         "ran": true, "events": report.events, "alerts": report.alerts, "existing": report.existing, "in_groups": report.in_groups,
         "without_time": report.without_time, "complete": report.continue_from.is_none(), "partial": report.failure.is_some(),
     });
-    // Otherwise there may be events that no alert stands for. A part counts as far as it has read.
-    let read_until = report.continue_from.unwrap_or_else(|| RunMark::at_ms(to_ms));
-    if report.is_certain()
-        && read_until > from
-        && call
-            .identity
-            .scope(Privilege::Read)
-            .is_some_and(|scope| scope.is_unlimited())
-    {
-        run.complete(&body.index, from, read_until).await?;
+    if reads_records {
+        answer["read"] = report.read.into();
+        add_unevaluated(&mut answer, &report.not_evaluated, &report.not_applicable);
     }
     if let Some(from) = report.continue_from {
         answer["continue_from"] = from.to_string().into();
@@ -156,7 +174,24 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     if let Some(failure) = report.failure {
         answer["reason"] = failure.into();
     }
-    Ok(Reply::ok(&answer))
+    answer
+}
+
+/// Adds on how many events a rule was not evaluated, and why.
+pub(super) fn add_unevaluated(answer: &mut Value, not_evaluated: &Unevaluated, not_applicable: &Unevaluated) {
+    for (member, events) in [("not_evaluated", not_evaluated), ("not_applicable", not_applicable)] {
+        let reasons = events.reasons.iter().map(|of_reason| {
+            let (index, id) = &of_reason.example;
+            let mut printed = json!({
+                "reason": of_reason.reason, "events": of_reason.events, "example": {"_index": index, "_id": id},
+            });
+            if let Some(detail) = &of_reason.detail {
+                printed["detail"] = detail.as_str().into();
+            }
+            printed
+        });
+        answer[member] = json!({"events": events.events, "reasons": reasons.collect::<Value>()});
+    }
 }
 
 /// Reads a time: a date, date math, or milliseconds since the epoch.

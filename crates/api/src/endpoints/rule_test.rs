@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use firn_detect::{DetectionRule, HistoryCount, check_test, history_search};
 use firn_engine::{Error, Knowledge, RequestContext};
-use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_pipeline::rule_history::{RecordTest, TestReport};
+use firn_query::search::{Hit, IndexTarget, SearchRequest, SearchResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
-use crate::endpoints::rule_run::{events_of, typed_body};
+use crate::endpoints::event_pipelines;
+use crate::endpoints::rule_run::{add_unevaluated, events_of, typed_body};
 use crate::state::edge::Edge;
 use crate::wire::blocking;
 use crate::wire::error::ApiError;
@@ -20,6 +22,8 @@ const EXAMPLES_MAX: u64 = 20;
 /// Buckets of one page, and most pages of a threshold.
 const PAGE: usize = 1000;
 const PAGES_MAX: usize = 50;
+/// Most events whose records are read.
+const RECORDS_MAX: usize = 10_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,6 +59,7 @@ pub(crate) async fn test(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     let search = history_search(&rule, &body.rule).map_err(Error::illegal_argument)?;
     let mut range = json!({"gte": body.from.unwrap_or_else(|| "now-30d".into())});
     range["lt"] = body.to.unwrap_or_else(|| "now".into());
+    let of_records = search.count == HistoryCount::Records;
     let query = json!({"bool": {"filter": [search.query, {"range": {"@timestamp": range}}]}});
     let (target, scope) = events_of(&call, &body.index, rule.tenant.as_ref())?;
     let ctx = RequestContext {
@@ -62,7 +67,7 @@ pub(crate) async fn test(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         ..call.ctx.clone()
     };
     let request = json!({
-        "query": query, "size": examples, "track_total_hits": true,
+        "query": query, "size": if of_records { RECORDS_MAX as u64 } else { examples }, "track_total_hits": true,
         "sort": [{"@timestamp": {"order": "desc", "unmapped_type": "date"}}],
         "aggs": {"days": {"date_histogram": {"field": "@timestamp", "calendar_interval": "day"}}},
     });
@@ -74,12 +79,25 @@ pub(crate) async fn test(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     if let Some(cost) = cost.filter(|cost| !body.fetch && cost.bytes > edge.config.discover.ask_over_bytes) {
         return Ok(Reply::ok(&json!({"ran": false, "cost": cost.print()})));
     }
+    if of_records {
+        let records = event_pipelines::runner(&edge)?.record_rule(&rule, &ctx.scope).await?;
+        let test = RecordTest {
+            engine: &edge.engine,
+            ctx,
+            target,
+            records: &records,
+            query: &query,
+            events_max: RECORDS_MAX,
+            examples_max: examples as usize,
+        };
+        return Ok(Reply::ok(&print_records(test.run().await?)));
+    }
     let response = edge.engine.search(&ctx, request).await?;
     let events = response.total.map_or(0, |total| total.value);
     let mut answer = json!({"ran": true, "events": events});
     let mut is_partial = is_incomplete(&response);
     match &search.count {
-        HistoryCount::Events => answer["alerts"] = events.into(),
+        HistoryCount::Events | HistoryCount::Records => answer["alerts"] = events.into(),
         HistoryCount::Buckets {
             sources,
             metric,
@@ -97,12 +115,31 @@ pub(crate) async fn test(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         .map_or(&Value::Null, |all| &all["days"]["buckets"]);
     let day = |bucket: &Value| json!({"day": bucket["key_as_string"], "events": bucket["doc_count"]});
     answer["days"] = days.as_array().into_iter().flatten().map(day).collect();
-    let examples = response.hits.into_iter().map(|hit| {
-        let source = hit.source.as_deref().map(serde_json::from_slice::<Value>);
-        json!({"_index": hit.index, "_id": hit.id, "_source": source.and_then(Result::ok)})
-    });
-    answer["examples"] = examples.collect();
+    answer["examples"] = response.hits.iter().map(print_example).collect();
     Ok(Reply::ok(&answer))
+}
+
+fn print_example(hit: &Hit) -> Value {
+    let source = hit.source.as_deref().map(serde_json::from_slice::<Value>);
+    json!({"_index": hit.index, "_id": hit.id, "_source": source.and_then(Result::ok)})
+}
+
+/// Prints what a rule that reads records would have found.
+fn print_records(report: TestReport) -> Value {
+    let days = report
+        .days
+        .iter()
+        .map(|(day_ms, events)| json!({"day": TestReport::print_day(*day_ms), "events": events}));
+    let mut answer = json!({
+        "ran": true, "read": report.read, "events": report.events, "alerts": report.events,
+        "partial": report.has_failed || report.read_from.is_some() || report.not_evaluated.events > 0,
+        "days": days.collect::<Value>(), "examples": report.examples.iter().map(print_example).collect::<Value>(),
+    });
+    add_unevaluated(&mut answer, &report.not_evaluated, &report.not_applicable);
+    if let Some(from) = report.read_from {
+        answer["read_from"] = from;
+    }
+    answer
 }
 
 /// Whether an answer leaves something out.

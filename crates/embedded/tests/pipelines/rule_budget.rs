@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use async_trait::async_trait;
 use firn_detect::{BudgetLimits, CpuClock, DetectionRule};
 use firn_engine::{Engine, Result};
+use firn_model::dates::{DateFormat, Zone};
 use firn_model::metadata::{Command, DetectionCommand};
 use firn_model::names::IndicesOptions;
 use firn_pipeline::definition::Definition;
@@ -62,6 +63,16 @@ struct World {
     batches: mpsc::Sender<Batch>,
     source: Scripted,
     rules: BTreeMap<String, Map<String, Value>>,
+    pipeline: Value,
+}
+
+/// Pack of records with the fields of the events, and a log source.
+fn pack() -> Value {
+    json!({
+        "name": "test", "version": 1, "prefix": "raw", "parser": "json", "related": false,
+        "fields": {"@timestamp": "@timestamp", "n": {"to": "n", "type": "long"}, "kind": "kind", "tenant": "tenant"},
+        "sigma": {"log_sources": [{"product": "test"}]},
+    })
 }
 
 /// A started runner.
@@ -72,14 +83,28 @@ struct Running {
 }
 
 impl World {
+    /// Rules that read events.
     fn new() -> Self {
+        let rule = json!({"type": "query", "name": "r", "query": "kind: odd"});
+        Self::with(&rule, super::definition(None))
+    }
+
+    /// Rules that read records.
+    fn of_records() -> Self {
+        let sigma = "title: r\nlogsource: {product: test}\ndetection: {s: {kind: odd}, condition: s}\n";
+        let mut pipeline = super::definition(None);
+        pipeline["pack"] = pack();
+        Self::with(&json!({"type": "sigma", "sigma": sigma}), pipeline)
+    }
+
+    fn with(rule: &Value, pipeline: Value) -> Self {
         let node = Node::new();
         let mappings = json!({"properties": {
             "@timestamp": {"type": "date"}, "n": {"type": "long"}, "kind": {"type": "keyword"}, "tenant": {"type": "keyword"},
         }});
         node.create("events", json!({"mappings": mappings})).unwrap();
         let rule = |members: Value| {
-            let mut body = json!({"type": "query", "name": "r", "query": "kind: odd"});
+            let mut body = rule.clone();
             body.as_object_mut()
                 .unwrap()
                 .extend(members.as_object().unwrap().clone());
@@ -103,6 +128,7 @@ impl World {
             batches,
             source: Scripted(Arc::new(tokio::sync::Mutex::new(receiver))),
             rules,
+            pipeline,
         }
     }
 
@@ -148,7 +174,7 @@ impl World {
         let rules = self.rules.iter();
         let rules = rules.map(|(id, body)| Arc::new(DetectionRule::parse(id, body).unwrap()));
         runner.set_rules(rules.collect(), Vec::new()).await.unwrap();
-        runner.apply(&bodies(&super::definition(None))).await;
+        runner.apply(&bodies(&self.pipeline)).await;
         wait_for("the pipeline", async || status(&runner).await.running).await;
         let limits = FillLimits {
             fetch_bytes_max: 0,
@@ -163,8 +189,8 @@ impl World {
         let now_ns = self.now.load(Ordering::SeqCst);
         let event = |offset: u64| {
             let kind = if offset % 2 == 1 { "odd" } else { "even" };
-            let time_ms = now_ns / 1_000_000 - late_ms;
-            let mut event = json!({"@timestamp": time_ms, "n": offset, "kind": kind});
+            let time = DateFormat::default_millis().print_ms(now_ns / 1_000_000 - late_ms, &Zone::utc());
+            let mut event = json!({"@timestamp": time, "n": offset, "kind": kind});
             if offset % 4 == 1 {
                 event["tenant"] = "alpha".into();
             }
@@ -240,8 +266,17 @@ impl World {
 #[test]
 fn a_rule_beyond_the_budget_pauses_and_its_exact_hole_is_filled() {
     let seed = firn_testkit::seed("a_rule_beyond_the_budget_pauses_and_its_exact_hole_is_filled");
+    check_exact_holes(&World::new(), seed);
+}
+
+#[test]
+fn the_exact_hole_of_a_rule_that_reads_records_is_filled() {
+    let seed = firn_testkit::seed("the_exact_hole_of_a_rule_that_reads_records_is_filled");
+    check_exact_holes(&World::of_records(), seed);
+}
+
+fn check_exact_holes(world: &World, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let world = World::new();
     let runtime = &world.node;
     runtime.run(async {
         let mut running = world.start().await;

@@ -82,6 +82,22 @@ impl Pack {
         text.len() <= self.absent_max && self.absent.iter().any(|absent| &**absent == text)
     }
 
+    /// Returns whether a rule of the pack writes into `event.original`, where the record is if it is stored.
+    pub fn writes_original(&self) -> bool {
+        let of_rules = |rules: &Rules| {
+            let constants = rules.constants.iter().map(|constant| constant.target);
+            let templates = rules.templates.iter().map(|template| template.target);
+            constants.chain(templates).collect::<Vec<u16>>()
+        };
+        let columns = self.lookups.iter().flat_map(|lookup| &lookup.columns);
+        let actions = self.actions.iter().chain(columns.map(|(_, action)| action));
+        let rules = self.sections.iter().map(|section| &section.rules);
+        let mut targets = actions
+            .map(|action| action.target)
+            .chain(rules.chain([&self.common]).flat_map(of_rules));
+        targets.any(|target| target == self.stamps.original)
+    }
+
     /// Returns whether a rule of the pack reads a raw field (names of nested fields are joined by dots).
     pub fn maps(&self, field: &str) -> bool {
         self.fields.find(field).is_some()

@@ -5,17 +5,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use firn_detect::{DetectionRule, HistoryCount, Mark, Pause, history_search};
+use firn_detect::{DetectionRule, HistoryCount, Input, Mark, Pause, history_search};
 use firn_engine::{Engine, RequestContext, Scope};
 use firn_model::dates::DateFormat;
 use firn_model::metadata::Metadata;
 use firn_model::names::{IndicesOptions, matches_pattern};
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::IndexTarget;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ledger::{self, Hole, PartitionCoverage, RuleLedger, SharedEngine};
 use super::stored_run::{RunOutcome, RunReport, StoredRun};
+use super::unevaluated::Unevaluated;
 use crate::rule_budget::{HolePlace, RuleBudgets, UnfilledHoles};
 use crate::run_mark::RunMark;
 use crate::runner::Runner;
@@ -75,9 +76,13 @@ struct Progress {
     version: String,
     /// Times of the events of the hole, ms since the epoch, as they were when it was begun.
     times_ms: (i64, i64),
-    /// Place of the next event; `None`: all were read, of a hole that goes on.
+    /// Place of the next event; `None`: all were read, of a hole that goes on or that cannot be filled.
     next: Option<RunMark>,
     is_certain: bool,
+    /// Events on which the rule could not be evaluated.
+    not_evaluated: Unevaluated,
+    /// Why it cannot be filled although all were read, and when it is read again, nanoseconds since the epoch.
+    cannot: Option<(String, i64)>,
 }
 
 /// What became of a hole, or of a rule.
@@ -215,13 +220,12 @@ impl HoleFiller {
         let id = rule.rule.id.as_str();
         let ledger = RuleLedger::read(&*self.engine, id).await?;
         let metadata = self.engine.metadata(&RequestContext::new()).await?;
-        let query = match metadata.detection_rules.by_id.get(id) {
-            None => Err("the rule is a part of a correlation: it reads records as their source wrote them".to_owned()),
-            Some(body) => match history_search(rule, body) {
-                Ok(search) if search.count == HistoryCount::Events => Ok(search.query),
-                Ok(_) => Err("the rule counts several events: only a pipeline evaluates it".to_owned()),
-                Err(reason) => Err(reason),
-            },
+        // A part of a correlation has no definition of its own, and needs none: it reads records.
+        let body = metadata.detection_rules.by_id.get(id).map(|body| &**body);
+        let query = match history_search(rule, body.unwrap_or(&Map::new())) {
+            Ok(search) if matches!(search.count, HistoryCount::Events | HistoryCount::Records) => Ok(search.query),
+            Ok(_) => Err("the rule counts several events: only a pipeline evaluates it".to_owned()),
+            Err(reason) => Err(reason),
         };
         let mut unfilled = UnfilledHoles::new();
         let (mut is_later, mut has_stepped) = (false, false);
@@ -287,7 +291,14 @@ impl HoleFiller {
             return Ok(Filled::Later);
         }
         let key = (rule.rule.id.clone(), place.clone());
-        let known = self.progress.get(&key).filter(|known| known.version == rule.version);
+        let now_ns = (self.clock)();
+        let known = self.progress.get(&key).filter(|known| {
+            let is_over = known.cannot.as_ref().is_some_and(|(_, again_ns)| now_ns >= *again_ns);
+            known.version == rule.version && !is_over
+        });
+        if let Some((reason, _)) = known.and_then(|known| known.cannot.as_ref()) {
+            return Ok(Filled::Cannot(reason.clone()));
+        }
         let is_new = known.is_none();
         let mut progress = match known {
             Some(known) => known.clone(),
@@ -303,11 +314,15 @@ impl HoleFiller {
             }
             return Ok(Filled::Later);
         };
-        let scope = rule.tenant.clone().map_or_else(Scope::operator, Scope::tenant);
+        let scope = Arc::new(rule.tenant.clone().map_or_else(Scope::operator, Scope::tenant));
+        let records = match rule.input {
+            Input::Record => Some(self.runner.record_rule(rule, &scope).await?),
+            Input::Event => None,
+        };
         let run = StoredRun {
             engine: &self.engine,
             ctx: RequestContext {
-                scope: Arc::new(scope),
+                scope,
                 ..RequestContext::new()
             },
             target: IndexTarget {
@@ -319,6 +334,7 @@ impl HoleFiller {
             },
             rule,
             query,
+            records: records.as_ref(),
             from: next,
             to_ms: progress.times_ms.1,
             fetch_bytes_max: self.limits.fetch_bytes_max,
@@ -340,19 +356,22 @@ impl HoleFiller {
                 format!("a hole of detection rule [{}] cannot be read: {failure}", rule.rule.id),
             ));
         }
-        progress.is_certain &= report.is_certain();
+        progress.is_certain &= report.is_certain_but_for_records();
+        progress.not_evaluated.merge(report.not_evaluated.clone());
         progress.next = report.continue_from;
         if progress.next.is_some() || hole.interval.to.is_none() {
             self.progress.insert(key, progress);
             return Ok(Filled::Step);
         }
-        if !progress.is_certain {
-            self.progress.remove(&key);
-            return Ok(Filled::Cannot(why_uncertain(&report)));
+        if let Some(reason) = why_uncertain(&progress, &report) {
+            // Until it is read again, other holes of the rule are.
+            progress.cannot = Some((reason.clone(), now_ns.saturating_add(ALL_AGAIN_AFTER_NS)));
+            self.progress.insert(key, progress);
+            return Ok(Filled::Cannot(reason));
         }
         let (from, to) = progress.times_ms;
-        let (from, to) = (RunMark::at_ms(from), RunMark::at_ms(to));
-        running.complete(&indices.join(","), from, to).await?;
+        let marks = (RunMark::at_ms(from), RunMark::at_ms(to));
+        running.complete(&indices.join(","), marks).await?;
         self.progress.remove(&key);
         tracing::info!(
             rule = rule.rule.id,
@@ -412,6 +431,8 @@ impl HoleFiller {
             times_ms: (from_ms, to_ms),
             next: Some(RunMark::at_ms(from_ms)),
             is_certain: true,
+            not_evaluated: Unevaluated::default(),
+            cannot: None,
         })
     }
 }
@@ -463,13 +484,23 @@ fn place_of(of_partition: &PartitionCoverage, hole: &Hole<'_>) -> HolePlace {
     }
 }
 
-fn why_uncertain(report: &RunReport) -> String {
-    match report.without_time {
-        Some(0) => "alerts were raised, but some events are in the time of an alert of their group, which may count them",
-        Some(_) => "alerts were raised, but some events that match have no time",
-        None => "alerts were raised, but events without a time cannot be counted without fetching much from snapshot repositories",
+/// Returns why a hole is not filled of which all events were read; `None`: it is.
+fn why_uncertain(progress: &Progress, last: &RunReport) -> Option<String> {
+    if progress.not_evaluated.events > 0 {
+        let reason = progress.not_evaluated.describe();
+        return Some(format!("alerts of the other events were raised, but {reason}"));
     }
-    .to_owned()
+    let reason = match last.without_time {
+        _ if progress.is_certain => return None,
+        Some(0) => {
+            "alerts were raised, but some events are in the time of an alert of their group, which may count them"
+        }
+        Some(_) => "alerts were raised, but some events that match have no time",
+        None => {
+            "alerts were raised, but events without a time cannot be counted without fetching much from snapshot repositories"
+        }
+    };
+    Some(reason.to_owned())
 }
 
 fn arrival_ms(mark: &Mark) -> Option<i64> {

@@ -151,27 +151,14 @@ impl RuleLedger {
     /// these are not known, with times from one end of the hole to the other. They began after the hole had ended: one that goes on is not
     /// filled.
     pub fn is_filled(&self, hole: &Hole<'_>, indices: &[String]) -> bool {
-        let ms = |mark: &Mark| DateFormat::default_millis().parse_ms(&mark.received).ok();
-        let (Some(from), Some(to)) = (ms(&hole.interval.from), hole.interval.to.as_ref().and_then(ms)) else {
+        let Some(HoleTimes { ended, from, to }) = times_of(hole) else {
             return false;
         };
-        let ended = to;
-        // The end of a run is behind its last event.
-        let (from, to) = hole
-            .interval
-            .times_ms
-            .map_or((from, to), |(first, last)| (first, last + 1));
         let (from, to) = (RunMark::at_ms(from), RunMark::at_ms(to));
-        let member = |run: &Value, name: &str| run[name].as_i64();
         let counts = |run: &&Value| {
-            let names: Vec<&str> = run["index"].as_str().unwrap_or_default().split(',').collect();
+            let names = names_of(run);
             let has_indices = names.contains(&"*") || indices.iter().all(|index| names.contains(&index.as_str()));
-            has_indices
-                && run["version"]
-                    .as_str()
-                    .is_some_and(|version| hole.takes_version(version))
-                && !indices.is_empty()
-                && member(run, "@timestamp").is_some_and(|began| began >= ended)
+            has_indices && !indices.is_empty() && is_after(run, hole, ended) && run.get(NOT_EVALUATED).is_none()
         };
         let versions: BTreeSet<&str> = self.runs.iter().filter_map(|run| run["version"].as_str()).collect();
         let is_filled_by = |version: &str| {
@@ -190,6 +177,62 @@ impl RuleLedger {
         };
         versions.into_iter().any(is_filled_by)
     }
+
+    /// Returns why the last run that read events of a hole does not fill it: it could not evaluate the rule on some events. `None`: there
+    /// is no such run.
+    pub fn why_not_filled(&self, hole: &Hole<'_>, indices: &[String]) -> Option<String> {
+        let HoleTimes { ended, from, to } = times_of(hole)?;
+        let is_of_hole = |run: &&Value| {
+            let names = names_of(run);
+            let has_index = names.contains(&"*") || indices.iter().any(|index| names.contains(&index.as_str()));
+            let overlaps =
+                member(run, "from").is_some_and(|start| start < to) && member(run, "to").is_some_and(|end| end > from);
+            has_index && overlaps && is_after(run, hole, ended)
+        };
+        let run = self.runs.iter().find(is_of_hole)?;
+        run.get(NOT_EVALUATED)?;
+        run["reason"].as_str().map(str::to_owned)
+    }
+}
+
+/// Member of a run that could not evaluate the rule on some events.
+const NOT_EVALUATED: &str = "not_evaluated";
+
+/// Times of a hole that has ended, ms since the epoch.
+struct HoleTimes {
+    /// When the first event behind it arrived.
+    ended: i64,
+    /// Time of its first event, and that behind its last one.
+    from: i64,
+    to: i64,
+}
+
+fn times_of(hole: &Hole<'_>) -> Option<HoleTimes> {
+    let ms = |mark: &Mark| DateFormat::default_millis().parse_ms(&mark.received).ok();
+    let (from, to) = (ms(&hole.interval.from)?, ms(hole.interval.to.as_ref()?)?);
+    // The end of a run is behind its last event.
+    let times = hole.interval.times_ms.map(|(first, last)| (first, last + 1));
+    let (first, behind) = times.unwrap_or((from, to));
+    Some(HoleTimes {
+        ended: to,
+        from: first,
+        to: behind,
+    })
+}
+
+fn member(run: &Value, name: &str) -> Option<i64> {
+    run[name].as_i64()
+}
+
+fn names_of(run: &Value) -> Vec<&str> {
+    run["index"].as_str().unwrap_or_default().split(',').collect()
+}
+
+/// Whether a run of a version that fills a hole began after the hole had ended.
+fn is_after(run: &Value, hole: &Hole<'_>, ended: i64) -> bool {
+    let version = run["version"].as_str();
+    version.is_some_and(|version| hole.takes_version(version))
+        && member(run, "@timestamp").is_some_and(|began| began >= ended)
 }
 
 /// Returns the ids of the rules that were ever left out because of the budget, as far as the ledger is read.
@@ -321,16 +364,16 @@ mod tests {
             ],
         };
         let run = |began: i64, version: &str, index: &str, from: i64, to: i64| json!({"@timestamp": began, "rule": "r", "version": version, "index": index, "from": from, "to": to});
+        let ledger = |runs: &[Value]| RuleLedger {
+            records: Vec::new(),
+            versions: HashMap::new(),
+            throttled: BTreeSet::new(),
+            runs: runs.to_vec(),
+            is_partial: false,
+        };
         let is_filled = |runs: &[Value]| {
-            let ledger = RuleLedger {
-                records: Vec::new(),
-                versions: HashMap::new(),
-                throttled: BTreeSet::new(),
-                runs: runs.to_vec(),
-                is_partial: false,
-            };
             let hole = coverage.holes().next().unwrap();
-            ledger.is_filled(&hole, &["logs".to_owned()])
+            ledger(runs).is_filled(&hole, &["logs".to_owned()])
         };
         let part = |from: i64, to: i64| run(6_000, "b", "logs", from, to);
         assert!(is_filled(&[part(500, 5_000)]));
@@ -361,5 +404,26 @@ mod tests {
             assert!(!is_filled(&[part(500, 3_000), other.clone()]), "{other}");
         }
         assert!(!is_filled(&[]));
+
+        // A run that could not evaluate the rule on some events fills nothing, and says why, until one can.
+        let mut without = part(500, 5_000);
+        without["not_evaluated"] = 3.into();
+        without["reason"] = "3 events".into();
+        let why = |runs: &[Value]| {
+            let hole = coverage.holes().next().unwrap();
+            ledger(runs).why_not_filled(&hole, &["logs".to_owned()])
+        };
+        assert!(!is_filled(&[without.clone()]));
+        assert!(!is_filled(&[part(3_000, 5_000), without.clone()]));
+        assert_eq!(why(&[without.clone()]).as_deref(), Some("3 events"));
+        // The last run comes first.
+        assert_eq!(why(&[part(3_000, 5_000), without.clone()]), None);
+        assert!(is_filled(&[without.clone(), part(500, 5_000)]));
+        without["index"] = "others".into();
+        assert_eq!(why(&[without.clone()]), None);
+        without["index"] = "*".into();
+        without["from"] = 5_000.into();
+        assert_eq!(why(&[without]), None);
+        assert_eq!(why(&[]), None);
     }
 }

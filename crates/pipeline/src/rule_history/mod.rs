@@ -4,9 +4,14 @@
 mod fill;
 mod ledger;
 mod open_holes;
+mod record_test;
+mod stored_events;
 mod stored_run;
+mod unevaluated;
 
 pub use fill::{FillLimits, HoleFiller, index_without_tenants, reason_without_tenants, restore_pauses};
 pub use ledger::{Hole, PartitionCoverage, RuleLedger};
 pub use open_holes::{OpenHoleList, OpenHoles};
+pub use record_test::{RecordTest, TestReport};
 pub use stored_run::{RunOutcome, RunReport, StoredRun};
+pub use unevaluated::{Unevaluated, UnevaluatedReason};

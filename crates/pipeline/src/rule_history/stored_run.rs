@@ -1,31 +1,24 @@
 //! Run of one rule over stored events: reads the events that match, and raises the alerts that no alert stands for yet.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use firn_detect::{DetectionRule, EventPlace, alert, group_of};
-use firn_engine::context::{CloseContexts, ContextKind, OpenPointInTime};
 use firn_engine::cost::SearchCost;
 use firn_engine::{Engine, Knowledge, RequestContext};
 use firn_model::dates::DateFormat;
-use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
 use firn_model::{Error, ErrorKind, Result};
-use firn_query::search::{Hit, IndexTarget, SearchRequest, SearchResponse};
+use firn_query::search::{Hit, IndexTarget, SearchRequest};
 use serde_json::{Map, Value, json};
-use tokio::runtime::Handle;
 
 use super::ledger::SharedEngine;
+use super::stored_events::{MatchedEvent, PAGE, PointInTime, RecordReader};
+use super::unevaluated::Unevaluated;
 use crate::run_mark::RunMark;
-use crate::runner::{RuleRun, StoredDocument, TenantEvent};
-use crate::sources::tenant_of;
+use crate::runner::{RecordRule, RuleRun, StoredDocument, TenantEvent};
 
-/// Events that are read at a time.
-const PAGE: usize = 500;
 /// Most alerts that a page of events is compared with.
 const ALERTS_MAX: usize = 10_000;
-/// Keep-alive of the point in time after the last search.
-const KEEP_ALIVE: Duration = Duration::from_secs(300);
 
 /// What is run over, and for which events.
 pub struct StoredRun<'a> {
@@ -37,8 +30,10 @@ pub struct StoredRun<'a> {
     pub target: IndexTarget,
     /// The rule.
     pub rule: &'a DetectionRule,
-    /// Query of the events that match it.
+    /// Query of the events that match it; if it reads records, of all events.
     pub query: &'a Value,
+    /// Evaluates the rule on the records of the events; `None`: it reads events.
+    pub records: Option<&'a RecordRule>,
     /// Place of the first event.
     pub from: RunMark,
     /// Time behind the last event, ms since the epoch.
@@ -50,6 +45,8 @@ pub struct StoredRun<'a> {
 /// What a run has found.
 #[derive(Debug, Clone, Default)]
 pub struct RunReport {
+    /// Events that were read.
+    pub read: u64,
     /// Events that match.
     pub events: u64,
     /// New alerts.
@@ -58,8 +55,13 @@ pub struct RunReport {
     pub existing: u64,
     /// Events in the time of an alert of their group, which may count them.
     pub in_groups: u64,
-    /// Events that match and have no time. `None`: they cannot be counted without fetching much.
+    /// Events that match and have no time; if the rule reads records, all events without a time. `None`: they cannot be counted without
+    /// fetching much.
     pub without_time: Option<u64>,
+    /// Events on which a pipeline evaluated the rule, or would have, and it cannot be done again.
+    pub not_evaluated: Unevaluated,
+    /// Events on which no pipeline evaluates the rule.
+    pub not_applicable: Unevaluated,
     /// Where the next run begins, before the first event that this one has not read; `None`: it has read all events.
     pub continue_from: Option<RunMark>,
     /// Why some shards could not be read.
@@ -67,8 +69,13 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Whether an alert stands for each of the events that was read.
+    /// Whether an alert stands for each of the events that was read and matches.
     pub fn is_certain(&self) -> bool {
+        self.not_evaluated.events == 0 && self.is_certain_but_for_records()
+    }
+
+    /// Whether the same holds for those of the events that the rule was evaluated on.
+    pub fn is_certain_but_for_records(&self) -> bool {
         self.failure.is_none() && self.without_time == Some(0) && self.in_groups == 0
     }
 }
@@ -85,6 +92,8 @@ pub enum RunOutcome {
 /// Event that the rule matches.
 struct Match {
     hit: Hit,
+    /// Index that its own was mounted from: its alert may have been raised there.
+    mounted_from: Option<String>,
     /// Tenant, if its index holds events by tenant.
     tenant: Option<String>,
     /// Group of its alert; `None`: the rule has no groups.
@@ -94,12 +103,12 @@ struct Match {
 }
 
 impl Match {
-    fn new(rule: &DetectionRule, metadata: &Metadata, hit: Hit) -> Self {
-        let index = metadata.indices.get(&hit.index);
-        let field = index.and_then(|index| index.settings.tenant_field.as_deref());
-        let tenant = field
-            .zip(hit.source.as_deref())
-            .and_then(|(field, event)| tenant_of(event, field));
+    fn new(rule: &DetectionRule, matched: MatchedEvent) -> Self {
+        let MatchedEvent {
+            hit,
+            tenant,
+            mounted_from,
+        } = matched;
         let event = || {
             let event: Option<Map<String, Value>> = serde_json::from_slice(hit.source.as_deref()?).ok();
             let event = event?;
@@ -115,6 +124,7 @@ impl Match {
             group: (!rule.group_by.is_empty()).then(event).flatten(),
             time_ms: hit.sort.first().and_then(time_ms),
             tenant,
+            mounted_from,
             hit,
         }
     }
@@ -195,8 +205,8 @@ impl Known {
     }
 
     fn of(&self, found: &Match) -> Standing {
-        let hit = &found.hit;
-        if self.events.contains(&(hit.index.clone(), hit.id.clone())) {
+        let mut indices = found.mounted_from.iter().chain([&found.hit.index]);
+        if indices.any(|index| self.events.contains(&(index.clone(), found.hit.id.clone()))) {
             return Standing::Alerted;
         }
         let of_group = |(group, time_ms): (&str, i64)| {
@@ -227,7 +237,11 @@ impl StoredRun<'_> {
     /// # Errors
     /// Of the engine.
     pub async fn check_cost(&self) -> Result<RunOutcome> {
-        let request = json!({"query": self.query_of_times(), "size": PAGE});
+        let mut request = json!({"query": self.query_of_times(), "size": PAGE});
+        if self.records.is_some() {
+            // It reads all documents, and the estimate of such a search counts all.
+            request["aggs"] = json!({"all": {"top_hits": {}}});
+        }
         let request = SearchRequest::parse(self.target.clone(), Some(&request))?;
         Ok(match self.engine.search_cost(&self.ctx, request).await? {
             Knowledge::Known(cost) if cost.bytes > self.fetch_bytes_max => RunOutcome::TooDear(cost),
@@ -243,7 +257,11 @@ impl StoredRun<'_> {
     pub async fn run(&self, run: &RuleRun, events_max: u64) -> Result<RunReport> {
         self.engine.refresh(&self.ctx, self.target.clone()).await?;
         let metadata = self.engine.metadata(&self.ctx).await?;
-        let moment = PointInTime::open(self).await?;
+        let moment = PointInTime::open(self.engine, &self.ctx, &self.target).await?;
+        let mut reader = match self.records {
+            Some(records) => Some(RecordReader::new(&**self.engine, records).await?),
+            None => None,
+        };
         let query = self.query_of_times();
         let mut report = RunReport {
             without_time: self.count_without_time().await?,
@@ -251,7 +269,7 @@ impl StoredRun<'_> {
         };
         let mut after: Option<Vec<Value>> = None;
         loop {
-            let mut response = moment.page(&query, after.as_ref()).await?;
+            let mut response = moment.page(&query, "asc", after.as_ref()).await?;
             if response.timed_out {
                 report.failure = Some("the search took too long".to_owned());
             }
@@ -259,28 +277,45 @@ impl StoredRun<'_> {
                 report.failure = Some(format!("[{index}]: {}", error.reason()));
             }
             let next_from = leave_last(&mut response.hits);
-            let Some(last) = response.hits.last() else {
-                return Ok(report);
-            };
+            let Some(last) = response.hits.last() else { break };
             after = Some(last.sort.clone());
-            report.events += response.hits.len() as u64;
+            report.read += response.hits.len() as u64;
             let hits = response.hits.into_iter();
-            let matches: Vec<Match> = hits.map(|hit| Match::new(self.rule, &metadata, hit)).collect();
-            let known = Known::read(&**self.engine, self.rule, &matches).await?;
-            let mut open: Vec<TenantEvent> = Vec::new();
-            for found in matches {
-                match known.of(&found) {
-                    Standing::Alerted => report.existing += 1,
-                    Standing::InGroup => report.in_groups += 1,
-                    Standing::New => open.push((stored_document(found.hit)?, found.tenant)),
-                }
+            let mut found: Vec<MatchedEvent> = hits.map(|hit| MatchedEvent::new(&metadata, hit)).collect();
+            if let Some(reader) = &mut reader {
+                found = reader.matches(found).await?;
             }
-            report.alerts += run.raise(open).await?;
-            if report.events + PAGE as u64 > events_max && next_from.is_some() {
+            report.events += found.len() as u64;
+            self.raise(run, found, &mut report).await?;
+            if report.read + PAGE as u64 > events_max && next_from.is_some() {
                 report.continue_from = next_from;
-                return Ok(report);
+                break;
             }
         }
+        if let Some(reader) = reader {
+            report.not_evaluated = reader.not_evaluated;
+            report.not_applicable = reader.not_applicable;
+        }
+        Ok(report)
+    }
+
+    /// Raises the alerts of the events of a page that no alert stands for.
+    async fn raise(&self, run: &RuleRun, found: Vec<MatchedEvent>, report: &mut RunReport) -> Result<()> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        let matches: Vec<Match> = found.into_iter().map(|event| Match::new(self.rule, event)).collect();
+        let known = Known::read(&**self.engine, self.rule, &matches).await?;
+        let mut open: Vec<TenantEvent> = Vec::new();
+        for found in matches {
+            match known.of(&found) {
+                Standing::Alerted => report.existing += 1,
+                Standing::InGroup => report.in_groups += 1,
+                Standing::New => open.push((stored_document(found.hit)?, found.tenant)),
+            }
+        }
+        report.alerts += run.raise(open).await?;
+        Ok(())
     }
 
     fn query_of_times(&self) -> Value {
@@ -328,61 +363,6 @@ fn start_of_last<T: PartialEq>(hits: &[Hit], value: impl Fn(&Hit) -> T) -> Optio
     let of_last = value(hits.last()?);
     let before = hits.iter().rposition(|hit| value(hit) != of_last)?;
     Some(before + 1)
-}
-
-/// Point in time that is closed when this value is dropped.
-struct PointInTime {
-    engine: SharedEngine,
-    ctx: RequestContext,
-    id: String,
-}
-
-impl PointInTime {
-    async fn open(run: &StoredRun<'_>) -> Result<Self> {
-        let request = OpenPointInTime {
-            target: run.target.clone(),
-            routing: Vec::new(),
-            keep_alive: KEEP_ALIVE,
-            index_filter: None,
-            allow_partial_results: false,
-        };
-        let opened = run.engine.open_point_in_time(&run.ctx, request).await?;
-        Ok(Self {
-            engine: SharedEngine::clone(run.engine),
-            ctx: run.ctx.clone(),
-            id: opened.id,
-        })
-    }
-
-    /// Reads the next events.
-    async fn page(&self, query: &Value, after: Option<&Vec<Value>>) -> Result<SearchResponse> {
-        let mut page = json!({
-            "size": PAGE, "track_total_hits": false, "seq_no_primary_term": true, "query": query,
-            "sort": [{"@timestamp": {"order": "asc", "format": "strict_date_optional_time_nanos"}}, {"_seq_no": "asc"}, "_shard_doc"],
-            "pit": {"id": self.id, "keep_alive": format!("{}s", KEEP_ALIVE.as_secs())},
-        });
-        if let Some(after) = after {
-            page["search_after"] = after.clone().into();
-        }
-        let request = SearchRequest::parse(IndexTarget::default(), Some(&page))?;
-        request.check_context()?;
-        self.engine.search(&self.ctx, request).await
-    }
-}
-
-impl Drop for PointInTime {
-    fn drop(&mut self) {
-        let (engine, ctx) = (SharedEngine::clone(&self.engine), self.ctx.clone());
-        let which = CloseContexts::Ids(vec![std::mem::take(&mut self.id)]);
-        // Without a runtime the server has stopped, and its points in time with it.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = engine.close_contexts(&ctx, ContextKind::PointInTime, which).await {
-                    tracing::warn!(%error, "closing a point in time failed; it stays open until it expires");
-                }
-            });
-        }
-    }
 }
 
 /// Returns the document of a hit that has its source and sequence number.

@@ -1,4 +1,13 @@
-//! Members that are added to a JSON object without parsing it.
+//! Members of JSON objects: those that are added without parsing, and those that a path names.
+
+use serde_json::{Map, Value};
+
+/// Returns the value at a path, whose names are joined by dots.
+pub(super) fn member<'v>(object: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
+    let mut names = path.split('.');
+    let first = object.get(names.next()?)?;
+    names.try_fold(first, |value, name| value.get(name))
+}
 
 /// Adds members to a printed JSON object.
 pub(super) fn add_members(object: &mut Vec<u8>, members: &[u8]) {
@@ -15,6 +24,17 @@ pub(super) fn add_members(object: &mut Vec<u8>, members: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_names_a_member() {
+        let object = serde_json::json!({"a": {"b": {"c": 1}}, "d": 2});
+        let found = |path: &str| member(object.as_object().unwrap(), path).and_then(Value::as_u64);
+        assert_eq!((found("a.b.c"), found("d")), (Some(1), Some(2)));
+        assert_eq!(
+            (found("a.b"), found("a.x.c"), found("d.a"), found("x")),
+            (None, None, None, None)
+        );
+    }
 
     #[test]
     fn members_are_added_to_objects() {

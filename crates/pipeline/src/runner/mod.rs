@@ -14,6 +14,8 @@ mod destination;
 mod detection;
 mod json_members;
 mod pushed_source;
+#[cfg(test)]
+mod record_rule_tests;
 mod remap;
 mod replay;
 #[cfg(test)]
@@ -25,6 +27,7 @@ mod rule_sets;
 mod start;
 mod status;
 mod steps;
+mod stored_records;
 mod submission;
 #[cfg(test)]
 mod submission_tests;
@@ -69,8 +72,9 @@ pub use destination::{Destination, EngineDestination};
 pub use remap::RemapOutcome;
 pub use replay::{ReplayOutcome, StoredDocument};
 pub use rule_costs::RuleCost;
-pub use rule_run::{RuleRun, TenantEvent};
+pub use rule_run::{RecordRule, RuleRun, TenantEvent};
 pub use status::{EventCounts, PipelineStatus, RuleCoverage, RulesStatus, SimulatedRecord};
+pub use stored_records::{Evaluated, Obstacle, StoredEvent};
 pub use submission::PushedEvent;
 pub use windows::WindowStatus;
 pub use write::partition_of_events;

@@ -10,6 +10,7 @@ use firn_model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
 use super::StoredDocument;
+use super::json_members::member;
 use super::write::Writer;
 use crate::sources::SourceEvent;
 
@@ -95,11 +96,7 @@ fn replace(stored: &StoredDocument, source: Bytes) -> BulkItem {
 /// event stands in for it.
 fn event(place: usize, stored: &StoredDocument) -> std::result::Result<SourceEvent, String> {
     let document: Map<String, Value> = serde_json::from_slice(&stored.source).map_err(|error| error.to_string())?;
-    let member = |path: &str| {
-        let pointer = path.replace('.', "/");
-        let (first, rest) = pointer.split_once('/')?;
-        document.get(first)?.pointer(&format!("/{rest}"))
-    };
+    let member = |path: &str| member(&document, path);
     if member("firn.mapping.invalid_utf8").and_then(Value::as_bool) == Some(true) {
         return Err("the record was not UTF-8, so [event.original] is not the record".to_owned());
     }

@@ -81,8 +81,9 @@ impl Equipment {
     }
 }
 
-#[derive(Debug)]
-struct Mapping {
+/// Pack with its tables.
+#[derive(Debug, Clone)]
+pub(super) struct Mapping {
     pack: Arc<Pack>,
     tables: Tables,
     options: MapOptions,
@@ -145,6 +146,83 @@ impl Steps {
             clock,
             sampler: (!aggregates.is_empty()).then(|| Sampler::new(aggregates.values().map(|aggregate| &**aggregate))),
         })
+    }
+
+    /// Creates the steps of runs over stored events, which only evaluate rules. `tenant` is that of the pipeline.
+    pub(super) fn of_run(id: &str, mapping: Mapping, tenant: Option<String>, clock: Clock) -> Self {
+        Self {
+            id: id.into(),
+            index: String::new(),
+            stores_events: false,
+            dead_letter_index: String::new(),
+            mapping: Some(mapping),
+            sampler: None,
+            tenant,
+            rules: ArcSwapOption::empty(),
+            rule_costs: RuleCosts::default(),
+            idle: Mutex::default(),
+            clock,
+        }
+    }
+
+    /// Returns the pack with its tables; `None`: records are documents.
+    pub(super) fn mapping(&self) -> Option<&Mapping> {
+        self.mapping.as_ref()
+    }
+
+    /// Evaluates the rules on one stored event, at the time of its arrival, and returns it if one that raises an alert for it matches.
+    /// `record` is what the event was made from; `None`: the event itself is the record, and what is made of it is returned.
+    ///
+    /// # Errors
+    /// Why the record cannot be parsed.
+    pub(super) fn evaluate_stored(
+        &self,
+        event: &SourceEvent,
+        record: Option<&[u8]>,
+    ) -> std::result::Result<Option<Bytes>, String> {
+        let mut equipment = self.take(self.rules().as_ref());
+        let found = self.evaluate_with(&mut equipment, event, record);
+        if equipment.cost_nanos() > 0 {
+            self.charge(&mut equipment);
+        }
+        self.idle.lock().push(equipment);
+        found
+    }
+
+    fn evaluate_with(
+        &self,
+        Equipment { mapper, detection }: &mut Equipment,
+        event: &SourceEvent,
+        record: Option<&[u8]>,
+    ) -> std::result::Result<Option<Bytes>, String> {
+        let (Some(mapper), Some(detection)) = (mapper, detection) else {
+            return Ok(None);
+        };
+        let mut out = Vec::with_capacity(event.bytes.len());
+        mapper.set_received(Some(event.received_ns));
+        let mapped = mapper.map(record.unwrap_or(&event.bytes), &mut out);
+        mapped.map_err(|error| error.to_string())?;
+        if mapper.matches().is_empty() {
+            return Ok(None);
+        }
+        if record.is_some() {
+            // Exceptions, and the alert, read the event as it was stored: tables may be others now.
+            out.clear();
+            copy(event, &mut out)?;
+        }
+        if let Some(stored) = &event.stored_at {
+            set_tenant(&mut out, stored.tenant.as_deref());
+        }
+        let mut detected = String::new();
+        push_iso(event.received_ns, &mut detected);
+        let place = EventPlace {
+            pipeline: &self.id,
+            partition: None,
+            offset: event.offset,
+            tenant: self.tenant.as_deref(),
+        };
+        let alerts = detection.alerts(mapper.matches(), &out, place, &detected, &mut Vec::new());
+        Ok((!alerts.is_empty()).then(|| out.into()))
     }
 
     /// Returns the pack; `None`: records are documents.
@@ -340,6 +418,23 @@ impl Steps {
 }
 
 impl Mapping {
+    /// Returns a pack without its tables: enough to evaluate rules on records.
+    pub(super) fn without_tables(pack: Arc<Pack>) -> Self {
+        Self {
+            pack,
+            tables: Tables::default(),
+            options: MapOptions {
+                original: false,
+                received: None,
+            },
+        }
+    }
+
+    /// Returns the pack.
+    pub(super) fn pack(&self) -> &Arc<Pack> {
+        &self.pack
+    }
+
     fn mapper(&self) -> Mapper {
         Mapper::new(Arc::clone(&self.pack), &self.tables, self.options)
     }
