@@ -16,6 +16,13 @@ pub(super) enum Anchor {
     End,
 }
 
+/// A literal, and the items that it is of.
+#[derive(Debug)]
+struct Literal {
+    text: Box<str>,
+    hits: Box<[Hit]>,
+}
+
 /// Literals of one field that stand at one end of a value.
 #[derive(Debug)]
 pub(super) struct AnchoredLiterals {
@@ -24,7 +31,7 @@ pub(super) struct AnchoredLiterals {
     key_lengths: u8,
     /// Literals from one place to another, by the bytes at their anchor.
     by_key: HashMap<u64, (u32, u32), FixedState>,
-    literals: Box<[(Box<str>, Box<[Hit]>)]>,
+    literals: Box<[Literal]>,
 }
 
 impl AnchoredLiterals {
@@ -67,13 +74,14 @@ impl AnchoredLiterals {
             let Some((from, to)) = self.by_key.get(&key(self.anchor.part(bytes, length))) else {
                 continue;
             };
-            for (literal, hits) in &self.literals[*from as usize..*to as usize] {
+            for literal in &self.literals[*from as usize..*to as usize] {
+                let text = literal.text.as_bytes();
                 let is_there = match self.anchor {
-                    Anchor::Start => bytes.starts_with(literal.as_bytes()),
-                    Anchor::End => bytes.ends_with(literal.as_bytes()),
+                    Anchor::Start => bytes.starts_with(text),
+                    Anchor::End => bytes.ends_with(text),
                 };
                 if is_there {
-                    found(hits, literal.len() == bytes.len());
+                    found(&literal.hits, text.len() == bytes.len());
                 }
             }
         }
@@ -88,7 +96,7 @@ impl AnchoredLiterals {
     pub(super) fn heap_bytes(&self) -> usize {
         let literals = self.literals.iter();
         let texts: usize = literals
-            .map(|(literal, hits)| literal.len() + size_of_val(&**hits))
+            .map(|literal| literal.text.len() + size_of_val(&*literal.hits))
             .sum();
         let entry = size_of::<(u64, (u32, u32))>() + 1;
         texts + size_of_val(&*self.literals) + self.by_key.capacity() * entry
