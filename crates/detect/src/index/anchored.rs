@@ -49,9 +49,10 @@ impl AnchoredLiterals {
         for (place, (key, ..)) in (0u32..).zip(&keyed) {
             by_key.entry(*key).or_insert((place, place)).1 = place + 1;
         }
-        let literals = keyed
-            .into_iter()
-            .map(|(_, literal, hits)| (literal.into(), hits.into()));
+        let literals = keyed.into_iter().map(|(_, text, hits)| Literal {
+            text: text.into(),
+            hits: hits.into(),
+        });
         Self {
             anchor,
             key_lengths,
@@ -136,8 +137,12 @@ mod tests {
         for anchor in [Anchor::Start, Anchor::End] {
             let texts: Vec<String> = (0..60).map(|_| text(&mut random, 12)).collect();
             let hits = (0u32..).zip(&texts).map(|(item, text)| {
-                let check = Check::Equals;
-                (text.clone(), vec![Hit { item, check }])
+                let hit = Hit {
+                    item,
+                    check: Check::Equals,
+                    needs_match: false,
+                };
+                (text.clone(), vec![hit])
             });
             let by_text: HashMap<String, Vec<Hit>> = hits.collect();
             let literals = AnchoredLiterals::new(anchor, by_text.clone());

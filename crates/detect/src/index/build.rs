@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::gates::Gates;
 use super::group::Group;
-use super::item::{Check, Item, TestedField, literals_of};
+use super::item::{Check, Item, Literal, TestedField, literals_of};
 use super::leaf::LeafTest;
 use super::node::Node;
 use super::search::{FieldIndex, Hit, bits};
@@ -147,7 +147,10 @@ impl GroupBuilder {
                 Test::Number(..) => NUMBER_EXPECTED,
                 test => {
                     let literals = literals_of(test).unwrap_or_default();
-                    literals.iter().map(|(literal, check)| expected(literal, *check)).sum()
+                    literals
+                        .iter()
+                        .map(|literal| expected(&literal.text, literal.check))
+                        .sum()
                 }
             };
         }
@@ -216,9 +219,18 @@ impl GroupBuilder {
                 continue;
             }
             for test in &tests.tests {
-                for (literal, check) in literals_of(test).unwrap_or_default() {
-                    let hits = literals.entry(&tests.field).or_default().entry(literal).or_default();
-                    let hit = Hit { item: number, check };
+                for Literal {
+                    text,
+                    check,
+                    needs_match,
+                } in literals_of(test).unwrap_or_default()
+                {
+                    let hits = literals.entry(&tests.field).or_default().entry(text).or_default();
+                    let hit = Hit {
+                        item: number,
+                        check,
+                        needs_match,
+                    };
                     if !hits.contains(&hit) {
                         hits.push(hit);
                     }
@@ -260,7 +272,7 @@ impl GroupBuilder {
 /// Whether a test is for whole values, which are found by their hash.
 fn is_found_by_hash(test: &Test) -> bool {
     let literals = literals_of(test);
-    literals.is_some_and(|literals| literals.iter().all(|(_, check)| *check == Check::Equals))
+    literals.is_some_and(|literals| literals.iter().all(|literal| literal.check == Check::Equals))
 }
 
 fn intern(field: &Field, names: &mut FieldNames) -> Result<Option<FieldId>, String> {
@@ -297,7 +309,7 @@ fn expected(literal: &str, check: Check) -> f64 {
     let length = literal.chars().count().min(40) as i32;
     let contained = 0.85f64.powi(length);
     match check {
-        Check::Contains | Check::Verify => contained,
+        Check::Contains => contained,
         Check::StartsWith | Check::EndsWith => contained * 0.6,
         Check::Equals => contained * 0.3,
     }

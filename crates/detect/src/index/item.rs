@@ -25,15 +25,23 @@ pub(super) enum TestedField {
     AnyText,
 }
 
-/// What has to hold, besides that the literal is in the value.
+/// Where in a value a literal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Check {
     Contains,
     StartsWith,
     EndsWith,
     Equals,
-    /// A pattern or regular expression of the item matches.
-    Verify,
+}
+
+/// A text by which a test is found.
+#[derive(Debug, Clone)]
+pub(super) struct Literal {
+    /// In lower case, not empty.
+    pub(super) text: String,
+    pub(super) check: Check,
+    /// Whether a pattern or regular expression of the item has to match as well.
+    pub(super) needs_match: bool,
 }
 
 /// Tests of one field of which one must pass.
@@ -84,13 +92,12 @@ impl Item {
                 Test::Text(pattern) => match simple_literals(pattern) {
                     None => item.patterns.push(pattern.clone()),
                     Some(literals) => {
-                        for (literal, check) in literals {
+                        for Literal { text, check, .. } in literals {
                             match check {
-                                Check::Contains => contains.push(literal),
-                                Check::StartsWith => item.starts.push(literal),
-                                Check::EndsWith => item.ends.push(literal),
-                                Check::Equals => drop(item.equals.insert(literal)),
-                                Check::Verify => item.patterns.push(pattern.clone()),
+                                Check::Contains => contains.push(text),
+                                Check::StartsWith => item.starts.push(text),
+                                Check::EndsWith => item.ends.push(text),
+                                Check::Equals => drop(item.equals.insert(text)),
                             }
                         }
                     }
@@ -155,33 +162,50 @@ impl Item {
 }
 
 /// Returns the literals of which a text that matches contains one at its place, and no other text does; `None`: there are none.
-fn simple_literals(pattern: &Pattern) -> Option<Vec<(String, Check)>> {
+fn simple_literals(pattern: &Pattern) -> Option<Vec<Literal>> {
     if !pattern.ignore_case {
         return None;
     }
     let written_out = pattern.without_dashes(DASH_TEXTS_MAX)?;
-    let literals = written_out.iter().map(|pattern| {
-        let (literal, check) = match pattern.simple()? {
-            Simple::Contains(literal) => (literal, Check::Contains),
-            Simple::StartsWith(literal) => (literal, Check::StartsWith),
-            Simple::EndsWith(literal) => (literal, Check::EndsWith),
-            Simple::Equals(literal) => (literal, Check::Equals),
-        };
-        (!literal.is_empty()).then(|| (literal.to_owned(), check))
-    });
-    literals.collect()
+    written_out
+        .iter()
+        .map(|pattern| simple_literal(pattern, false))
+        .collect()
 }
 
-/// Literals by which a test is found, in lower case: a value that passes contains one. `None`: it has none.
-pub(super) fn literals_of(test: &Test) -> Option<Vec<(String, Check)>> {
-    let verify = |literal: String| (literal, Check::Verify);
+/// Returns the literal of a pattern that has only one and no other limits; `None`: it has others, or is empty.
+fn simple_literal(pattern: &Pattern, needs_match: bool) -> Option<Literal> {
+    let (text, check) = match pattern.simple()? {
+        Simple::Contains(text) => (text, Check::Contains),
+        Simple::StartsWith(text) => (text, Check::StartsWith),
+        Simple::EndsWith(text) => (text, Check::EndsWith),
+        Simple::Equals(text) => (text, Check::Equals),
+    };
+    (!text.is_empty()).then(|| Literal {
+        text: lower_case(text),
+        check,
+        needs_match,
+    })
+}
+
+/// Literals by which a test is found: a value that passes has one at its place. `None`: it has none.
+pub(super) fn literals_of(test: &Test) -> Option<Vec<Literal>> {
+    let anywhere = |text: String| Literal {
+        text,
+        check: Check::Contains,
+        needs_match: true,
+    };
     match test {
         Test::Number(Comparison::Equal, _) => Some(Vec::new()),
         Test::Text(pattern) => match simple_literals(pattern) {
             Some(literals) => Some(literals),
-            None => Some(vec![verify(lower_case(pattern.longest_literal()?))]),
+            // Values are in lower case, the pattern may tell them apart.
+            None => Some(vec![match simple_literal(pattern, true) {
+                Some(literal) => literal,
+                None => anywhere(lower_case(pattern.longest_literal()?)),
+            }]),
         },
-        Test::Regex(expression) => Some(required_literals(expression)?.into_iter().map(verify).collect()),
+        Test::Regex(expression) => Some(required_literals(expression)?.into_iter().map(anywhere).collect()),
         _ => None,
     }
 }

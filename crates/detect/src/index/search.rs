@@ -14,6 +14,8 @@ use crate::event::{StoredValue, ValueKind};
 pub(super) struct Hit {
     pub(super) item: u32,
     pub(super) check: Check,
+    /// Whether a pattern or regular expression of the item has to match as well.
+    pub(super) needs_match: bool,
 }
 
 /// Literals and numbers of one field.
@@ -48,6 +50,15 @@ pub(super) trait Found {
     fn found(&mut self, item: u32);
     /// The item passes if a pattern or regular expression of it matches.
     fn possible(&mut self, item: u32);
+
+    #[inline]
+    fn hit(&mut self, hit: Hit) {
+        match hit.needs_match {
+            _ if self.is_found(hit.item) => {}
+            true => self.possible(hit.item),
+            false => self.found(hit.item),
+        }
+    }
 }
 
 impl FieldIndex {
@@ -116,8 +127,8 @@ impl FieldIndex {
         for anchored in [&self.starts_with, &self.ends_with].into_iter().flatten() {
             anchored.search(value.lower, |hits, is_whole| {
                 for hit in hits {
-                    if (hit.check != Check::Equals || is_whole) && !found.is_found(hit.item) {
-                        found.found(hit.item);
+                    if hit.check != Check::Equals || is_whole {
+                        found.hit(*hit);
                     }
                 }
             });
@@ -128,13 +139,7 @@ impl FieldIndex {
         for literal in automaton.find_overlapping_iter(value.lower) {
             let number = literal.value() as usize;
             for hit in &self.hits[self.starts[number] as usize..self.starts[number + 1] as usize] {
-                if found.is_found(hit.item) {
-                    continue;
-                }
-                match hit.check {
-                    Check::Verify => found.possible(hit.item),
-                    _ => found.found(hit.item),
-                }
+                found.hit(*hit);
             }
         }
     }
