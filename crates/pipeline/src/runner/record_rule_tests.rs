@@ -44,10 +44,7 @@ impl Destination for Memory {
                 }),
             }
         });
-        Ok(BulkResponse {
-            items: items.collect(),
-            ..BulkResponse::default()
-        })
+        Ok(BulkResponse { items: items.collect() })
     }
 
     async fn resume_offset(&self, _: &str, _: &str) -> Result<Option<u64>> {

@@ -245,6 +245,9 @@ impl RecordRule {
     }
 }
 
+/// A pack, its mapping in a pipeline that runs, and the pipelines that store events by it.
+type OfPack<'p> = (&'p PackDefinition, Option<&'p Mapping>, Vec<&'p Arc<Definition>>);
+
 /// Returns the packs of pipelines: those that store events by pack, those that read stored events one by one.
 fn record_sources(
     pipelines: Vec<(Arc<Definition>, Option<Mapping>)>,
@@ -254,7 +257,7 @@ fn record_sources(
     let (storing, reading): (Vec<_>, Vec<_>) = pipelines
         .into_iter()
         .partition(|(definition, _)| definition.stores_events());
-    let mut by_pack: Vec<(&PackDefinition, Option<&Mapping>, Vec<&Arc<Definition>>)> = Vec::new();
+    let mut by_pack: Vec<OfPack<'_>> = Vec::new();
     for (definition, mapping) in &storing {
         let Some(pack) = &definition.pack else { continue };
         match by_pack.iter_mut().find(|(known, ..)| *known == pack) {
