@@ -11,6 +11,7 @@ mod discover;
 mod events;
 mod frozen;
 mod layout;
+mod load;
 mod markdown_table;
 mod page;
 mod pipeline;
@@ -35,6 +36,8 @@ enum BenchCommand {
     Core(Box<core::CoreArgs>),
     /// Store the same events in several layouts, run the same queries on all of them, and compare the times
     Layout(Box<layout::LayoutArgs>),
+    /// Send small requests of many clients at once to one or two servers, and compare rates and times
+    Load(Box<load::LoadArgs>),
     /// Measure the stages of Discover, and the same operations on another server
     Discover(Box<discover::DiscoverArgs>),
     /// Measure the CPU time of evaluating detection rules on recorded Windows events
@@ -55,6 +58,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
         BenchCommand::Alerts(args) => alerts::run(args),
         BenchCommand::Core(args) => core::run(args),
         BenchCommand::Layout(args) => layout::run(args),
+        BenchCommand::Load(args) => load::run(args),
         BenchCommand::Discover(args) => discover::run(args),
         BenchCommand::Detect(args) => detect::run(args),
         BenchCommand::Frozen(args) => frozen::run(args),
