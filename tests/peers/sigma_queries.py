@@ -25,7 +25,7 @@ import urllib.request
 from sigma.backends.opensearch import OpensearchLuceneBackend
 from sigma.collection import SigmaCollection
 from sigma.conditions import ConditionAND, ConditionFieldEqualsValueExpression, ConditionNOT, ConditionOR
-from sigma.exceptions import SigmaFeatureNotSupportedByBackendError, SigmaTransformationError
+from sigma.exceptions import SigmaFeatureNotSupportedByBackendError, SigmaPlaceholderError, SigmaTransformationError
 from sigma.pipelines.sysmon import sysmon_pipeline
 from sigma.pipelines.windows import windows_audit_pipeline, windows_logsource_pipeline
 from sigma.processing.pipeline import ProcessingItem, ProcessingPipeline
@@ -261,7 +261,7 @@ def translate(path, failures):
             backend = OpensearchLuceneBackend(processing_pipeline=pipeline)
             rule.queries.extend(backend.convert(collection))
             rule.conditions.extend(condition.parsed for condition in parsed.detection.parsed_condition)
-        except SigmaFeatureNotSupportedByBackendError as error:
+        except (SigmaFeatureNotSupportedByBackendError, SigmaPlaceholderError) as error:
             # The pipelines were applied before.
             failures[str(error).split("\n")[0][:90]].append(rule.id)
             rule.is_translated = False

@@ -27,9 +27,9 @@ pub(super) struct SetRules {
     pub(super) set: String,
     /// Ids, those of throttled rules included.
     #[serde(default)]
-    ids: Vec<Arc<str>>,
+    ids: Vec<String>,
     #[serde(default)]
-    throttled: BTreeMap<Arc<str>, serde::de::IgnoredAny>,
+    throttled: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
 /// Follows the ledger. Each record and set is read into it once. All methods may be called concurrently.
@@ -100,14 +100,16 @@ impl State {
         let Some(set) = set else { return };
         let (mut evaluated, mut throttled) = (HashSet::with_capacity(set.ids.len()), Vec::new());
         for id in &set.ids {
-            let id = match self.ids.get(id) {
+            let is_throttled = set.throttled.contains_key(id);
+            let id = match self.ids.get(id.as_str()) {
                 Some(known) => Arc::clone(known),
                 None => {
-                    self.ids.insert(Arc::clone(id));
-                    Arc::clone(id)
+                    let id: Arc<str> = id.as_str().into();
+                    self.ids.insert(Arc::clone(&id));
+                    id
                 }
             };
-            match set.throttled.contains_key(&id) {
+            match is_throttled {
                 true => throttled.push(id),
                 false => drop(evaluated.insert(id)),
             }
