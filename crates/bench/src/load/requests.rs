@@ -10,14 +10,19 @@ const PLACES: usize = 100;
 /// Events that are read at each place.
 const EVENTS_A_PLACE: usize = 100;
 
+/// A rare address is that of at most so many events.
+const RARE_EVENTS_MAX: u64 = 3;
+/// Addresses whose events are counted.
+const ADDRESSES_MAX: usize = 2_000;
+
 /// Kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Request {
-    /// One address, with the events
+    /// A rare address, with its events
     Needle,
-    /// The 100 latest events of a tenant in seven days
+    /// The 100 latest events of a tenant in seven days, or half of all if that is less
     Latest,
-    /// The 20 latest events of a tenant in seven days, and a histogram by day and method
+    /// The 20 latest events of a tenant in the same time, and a histogram by day and method
     Dashboard,
 }
 
@@ -27,6 +32,7 @@ pub(super) struct Samples {
     time_ms: (i64, i64),
     /// By event: values are as frequent as in the events.
     tenants: Vec<String>,
+    /// Rare ones, each once.
     addresses: Vec<String>,
 }
 
@@ -62,6 +68,25 @@ impl Samples {
         if samples.tenants.is_empty() || samples.addresses.is_empty() {
             bail!("the events of [{index}] have no [tenant] or no [client_ip]: they are no web logs");
         }
+        samples.addresses.sort_unstable();
+        samples.addresses.dedup();
+        random.shuffle(&mut samples.addresses);
+        samples.addresses.truncate(ADDRESSES_MAX);
+        let mut rare = Vec::new();
+        for address in samples.addresses {
+            let query = json!({"size": 0, "track_total_hits": true, "query": {"term": {"client_ip": address}}});
+            let answer = client.json("POST", &path, Some(&query))?;
+            if answer["hits"]["total"]["value"]
+                .as_u64()
+                .is_some_and(|count| count <= RARE_EVENTS_MAX)
+            {
+                rare.push(address);
+            }
+        }
+        if rare.is_empty() {
+            bail!("no address of [{index}] is rare");
+        }
+        samples.addresses = rare;
         Ok(samples)
     }
 }
@@ -69,7 +94,7 @@ impl Samples {
 impl Request {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Needle => "one address",
+            Self::Needle => "a rare address",
             Self::Latest => "100 latest of a tenant",
             Self::Dashboard => "20 latest and histogram of a tenant",
         }
