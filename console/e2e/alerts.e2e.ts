@@ -132,7 +132,7 @@ describe('alerts', () => {
     await page.getByRole('button', { name: 'Import 1 file' }).click();
     await page.getByText('1 imported, 1 refused').waitFor();
     await page.getByText('kibana.ndjson:2').waitFor();
-    await page.getByRole('region', { name: 'Notes' }).getByText('interval').waitFor();
+    await page.getByRole('region', { name: 'Notes' }).getByRole('cell', { name: 'interval', exact: true }).waitFor();
     await look(page, 'rules-import-kibana');
     await page.getByRole('button', { name: 'Done' }).click();
     await page.getByRole('link', { name: 'Rule of Kibana' }).waitFor();
