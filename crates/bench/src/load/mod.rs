@@ -21,6 +21,8 @@ use super::writing::percentile;
 
 /// Wait after a request that was refused because the server is busy.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Requests of each kind that are checked for hits.
+const CHECKED: usize = 20;
 /// Stack of a client.
 const STACK_BYTES: usize = 512 << 10;
 
@@ -103,6 +105,9 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<ExitCode> {
             .collect::<anyhow::Result<_>>()?,
     };
     for request in &args.requests {
+        for side in &sides {
+            check_hits(args, side, &samples, *request)?;
+        }
         for clients in &args.clients {
             for side in &sides {
                 let load = |seconds| measure(args, side, &samples, (*request, *clients), Duration::from_secs(seconds));
@@ -143,6 +148,26 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Fails if most requests find nothing: their times would say nothing.
+fn check_hits(args: &LoadArgs, side: &Side, samples: &Samples, request: Request) -> anyhow::Result<()> {
+    let path = search_path(args);
+    let mut random = fastrand::Rng::with_seed(args.seed);
+    let mut with_hits = 0;
+    for _ in 0..CHECKED {
+        let body = request.body(samples, &mut random);
+        let answer = side.client.json("POST", &path, Some(&body))?;
+        with_hits += usize::from(answer["hits"]["hits"].as_array().is_some_and(|hits| !hits.is_empty()));
+    }
+    if with_hits <= CHECKED / 2 {
+        bail!("{}: of {CHECKED} requests {with_hits} have hits", request.name());
+    }
+    Ok(())
+}
+
+fn search_path(args: &LoadArgs) -> String {
+    format!("/{}/_search?request_cache=false", encode_segment(&args.index))
+}
+
 /// Sends requests for `time`, and returns what the clients saw.
 fn measure(
     args: &LoadArgs,
@@ -151,7 +176,7 @@ fn measure(
     (request, clients): (Request, u16),
     time: Duration,
 ) -> anyhow::Result<Seen> {
-    let path = format!("/{}/_search?request_cache=false", encode_segment(&args.index));
+    let path = search_path(args);
     let end = Instant::now() + time;
     let one = |number: u16| -> anyhow::Result<Seen> {
         // A pool of its own keeps its connection open.

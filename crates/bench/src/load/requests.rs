@@ -112,7 +112,7 @@ impl Request {
             return json!({"query": {"term": {"client_ip": address}}});
         }
         let span = last - first;
-        let end = last - random.i64(..(span / 4).max(1));
+        let end = last - random.i64(0..(span / 4).max(1));
         let start = end - (7 * DAY_MS).min(span / 2);
         let query = json!({"bool": {"filter": [
             {"term": {"tenant": &tenants[random.usize(..tenants.len())]}},
