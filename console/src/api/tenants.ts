@@ -53,6 +53,10 @@ export interface TenantDeletion {
   indices: { index: string; documents: number; segments: number; state: string }[];
   snapshots: { repository: string; snapshot: string; indices: string[]; documents: number; state: string }[];
   snapshots_not_read?: { snapshots_of: string; error: string }[];
+  /** Sentences about what the engine could not tell or remove. */
+  unknown?: string[];
+  /** Error of the last attempt. */
+  error?: string;
 }
 
 /** Pseudo tenant whose settings all tenants inherit. */

@@ -35,6 +35,12 @@ export function Deletion({ id }: { id: string }) {
               {unread.snapshots_of} could not be read: {unread.error}
             </Text>
           ))}
+          {(data.unknown ?? []).map((sentence) => (
+            <Text size="sm" key={sentence}>
+              Not known: {sentence}
+            </Text>
+          ))}
+          {data.error !== undefined && <Text size="sm">The last attempt failed and is repeated: {data.error}</Text>}
         </Alert>
       )}
     </Answer>
