@@ -16,9 +16,8 @@ setup: ## install the build dependencies (with apt, if permitted)
 setup-test:
 	@scripts/setup.sh test
 
-build: setup ## build the release binary with the embedded console
-	@scripts/console.sh
-	@$(CARGO) build --release --quiet --bin firn
+build: setup ## build the release binary with the embedded console; its symbols and debug information are files beside it
+	@scripts/build.sh
 
 run: ## build and start firn on 127.0.0.1:9200 with demo events; EVENTS=FILE indexes that file instead
 	@scripts/run.sh "$(DATA)" "$(EVENTS)" $(RUN_FLAGS)
@@ -68,9 +67,11 @@ console: ## develop the console: Vite's server, backed by the firn at FIRN_URL (
 browser: ## the console in a real Chromium, against a separate firn
 	@scripts/browser.sh
 
-soak: ## 2,000 rounds of kill -9 (SOAK_ROUNDS=N), 500 of detection (DETECTION_ROUNDS=N), 5,000 damaged files (SOAK_DAMAGE=N), an hour on a simulated disk (SIM_SECONDS=N)
+soak: ## 2,000 rounds of kill -9 (SOAK_ROUNDS=N), 500 of detection (DETECTION_ROUNDS=N), 1,000 of Kafka (KAFKA_ROUNDS=N), 5,000 damaged files (SOAK_DAMAGE=N), an hour on a simulated disk (SIM_SECONDS=N)
 	FIRN_CRASH_ROUNDS=$${SOAK_ROUNDS:-2000} FIRN_CRASH_SECONDS=7200 $(CARGO) test --release -p firn --test crash -- --nocapture
 	FIRN_DETECTION_ROUNDS=$${DETECTION_ROUNDS:-500} $(CARGO) test --release -p firn --test detection_faults -- --nocapture
+	@scripts/setup.sh test-kafka
+	FIRN_KAFKA_ROUNDS=$${KAFKA_ROUNDS:-1000} $(CARGO) test --release -p firn --features broker-tests --test kafka -- --nocapture
 	FIRN_DAMAGE_CASES=$${SOAK_DAMAGE:-5000} $(CARGO) test --release -p firn --test damage -- --nocapture
 	FIRN_SIM_SECONDS=$${SIM_SECONDS:-3600} $(CARGO) test --release -p firn-embedded --test simulation -- --nocapture
 

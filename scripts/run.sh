@@ -11,8 +11,6 @@ binary=$target/release/firn
 if [ ! -x "$binary" ] || ! scripts/console.sh check ||
   [ -n "$(find crates Cargo.toml Cargo.lock console/dist -newer "$binary" -type f -print -quit 2>/dev/null)" ]; then
   scripts/setup.sh build
-  scripts/console.sh
-  cargo build --release --bin firn
-  touch "$binary"
+  scripts/build.sh
 fi
 exec "$binary" demo --data "$data" ${events:+--events "$events"} "$@"

@@ -3,7 +3,9 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use firn_model::Result;
 use firn_segment::columns::column::is_full;
+use firn_segment::columns::number_statistics::NumberStatistics;
 use firn_segment::columns::presence;
 use firn_segment::splits::dry_run::{is_collecting, or_later};
 use tantivy::columnar::Column;
@@ -307,7 +309,10 @@ pub(crate) struct ConstWeight {
 impl Weight for ConstWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let inner = self.inner.scorer(reader, 1.0)?;
-        Ok(Box::new(ConstScorer::new(inner, self.score * boost)))
+        Ok(match inner.downcast::<ColumnDocs>() {
+            Ok(docs) => Box::new(docs.with_score(self.score * boost)),
+            Err(inner) => Box::new(ConstScorer::new(inner, self.score * boost)),
+        })
     }
 
     fn explain(&self, _reader: &SegmentReader, _doc: DocId) -> tantivy::Result<Explanation> {
@@ -334,13 +339,38 @@ pub(crate) enum Test {
 pub(crate) type ColumnTest = dyn Fn(&SegmentReader) -> tantivy::Result<Option<(Column<u64>, Test)>> + Send + Sync;
 
 /// Documents that pass a test on a column.
-pub(crate) struct ColumnWeight(pub(crate) Box<ColumnTest>);
+pub(crate) struct ColumnWeight {
+    find: Box<ColumnTest>,
+    /// The path of the field, if the column is one of numbers.
+    numbers: Option<Box<str>>,
+}
+
+impl ColumnWeight {
+    /// Creates the weight of a test on a column.
+    pub(crate) fn new(find: Box<ColumnTest>) -> Self {
+        Self { find, numbers: None }
+    }
+
+    /// Creates the weight of a test on the numbers of the field at `path`.
+    pub(crate) fn of_numbers(path: &str, find: Box<ColumnTest>) -> Self {
+        Self {
+            find,
+            numbers: Some(path.into()),
+        }
+    }
+}
 
 impl Weight for ColumnWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let Some((column, test)) = (self.0)(reader)? else {
+        let Some((column, test)) = (self.find)(reader)? else {
             return Ok(Box::new(EmptyScorer));
         };
+        let known = self.numbers.as_deref().map(|path| NumberStatistics::of(reader, path));
+        if let (Some(known), Test::Range(range)) = (&known, &test)
+            && known.has_none(range)
+        {
+            return Ok(Box::new(EmptyScorer));
+        }
         let (min, max) = (column.values.min_value(), column.values.max_value());
         match &test {
             Test::Range(range) if *range.start() > max || *range.end() < min => return Ok(Box::new(EmptyScorer)),
@@ -355,10 +385,7 @@ impl Weight for ColumnWeight {
             Test::Range(range) if *range.start() <= min && max <= *range.end() => Test::Any,
             other => other,
         };
-        Ok(Box::new(ConstScorer::new(
-            ColumnDocs::new(column, test, reader.max_doc()),
-            boost,
-        )))
+        Ok(Box::new(ColumnDocs::new(column, test, reader.max_doc(), known).with_score(boost)))
     }
 
     fn explain(&self, _reader: &SegmentReader, _doc: DocId) -> tantivy::Result<Explanation> {
@@ -392,14 +419,19 @@ pub(crate) struct ColumnDocs {
     /// First document after the window.
     window_end: DocId,
     doc: DocId,
+    score: Score,
+    /// What is known of the values, if they are numbers.
+    known: Option<NumberStatistics>,
 }
 
 impl ColumnDocs {
-    fn new(column: Column<u64>, test: Test, max_doc: DocId) -> Self {
+    fn new(column: Column<u64>, test: Test, max_doc: DocId, known: Option<NumberStatistics>) -> Self {
         let mut docs = Self {
             column,
             test,
             max_doc,
+            score: 1.0,
+            known,
             window: Vec::new(),
             next: 0,
             window_end: 0,
@@ -407,6 +439,23 @@ impl ColumnDocs {
         };
         docs.forward();
         docs
+    }
+
+    fn with_score(self, score: Score) -> Self {
+        Self { score, ..self }
+    }
+
+    /// Counts the documents of the whole segment, deleted ones included, if that takes at most one pass over a column whose result is cached.
+    /// `go_on` is called regularly; if it returns false, there is no count.
+    pub(crate) fn count(&mut self, go_on: &mut dyn FnMut() -> Result<bool>) -> Result<Option<u64>> {
+        match (&mut self.known, &self.test) {
+            (Some(known), Test::Range(range)) => known.count(&self.column, &mut std::iter::once(range.clone()), go_on),
+            (Some(known), Test::Set(values)) => {
+                let mut ranges = values.iter().map(|value| *value..=*value);
+                known.count(&self.column, &mut ranges, go_on)
+            }
+            (None, _) | (_, Test::Any) => Ok(None),
+        }
     }
 
     fn matches(&self, doc: DocId) -> bool {
@@ -427,6 +476,11 @@ impl ColumnDocs {
         self.next = 0;
         self.window_end = end;
         if let Test::Range(range) = &self.test {
+            if let Some(known) = &self.known
+                && !known.may_have_any(start..end, range)
+            {
+                return;
+            }
             self.column
                 .get_docids_for_value_range(range.clone(), start..end, &mut self.window);
             return;
@@ -527,6 +581,12 @@ impl DocSet for ColumnDocs {
     fn cost(&self) -> u64 {
         // More than any postings list, so that postings lead a conjunction.
         u64::from(self.max_doc) * 2
+    }
+}
+
+impl Scorer for ColumnDocs {
+    fn score(&mut self) -> Score {
+        self.score
     }
 }
 

@@ -9,7 +9,7 @@ use firn_segment::segment::Segment;
 use tantivy::query::{Explanation, Scorer, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
-use crate::compile::weight::Compiled;
+use crate::compile::weight::{ColumnDocs, Compiled};
 use crate::pruning::time_window::{Runs, SegmentWindow, Window};
 use crate::result_cache::Coverage;
 use crate::tenancy::tenant_rows;
@@ -401,6 +401,24 @@ impl Docs {
             None if max_doc == 0 => Some(0),
             None => Some(u64::from(segment.max_doc - segment.deleted_count) - self.seen),
             Some(runs) => runs.count(segment),
+        }
+    }
+
+    /// Returns the number of matching documents of a segment without deleted ones, if the statistics of a column tell. Call it before the
+    /// first block. `go_on` is called regularly; if it returns false, there is no number.
+    pub(crate) fn count_by_column(
+        &mut self,
+        segment: &Segment,
+        go_on: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<Option<u64>> {
+        match &mut self.source {
+            Source::Scorer(scorer) if self.runs.is_none() && segment.deleted_count == 0 && segment.alive.is_none() => {
+                match scorer.downcast_mut::<ColumnDocs>() {
+                    Some(docs) => docs.count(go_on),
+                    None => Ok(None),
+                }
+            }
+            _ => Ok(None),
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use firn_model::Result;
 use firn_query::aggs::Partials;
+use firn_query::search::TrackTotalHits;
 use firn_segment::columns::column::failed;
 use firn_segment::segment::Segment;
 use tantivy::query::Scorer;
@@ -360,6 +361,15 @@ fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment, reach: DocRa
     if let Some(rest) = docs.rest_count(segment) {
         shared.count(rest);
         return Ok(());
+    }
+    // A lower limit is mostly reached long before the end of the column.
+    if shared.track_total_hits == TrackTotalHits::Exact {
+        let mut go_on = || Ok(!shared.should_stop()?);
+        let counted = docs.count_by_column(segment, &mut go_on);
+        if let Some(counted) = shared.in_time(counted)?.flatten() {
+            shared.count(counted);
+            return Ok(());
+        }
     }
     loop {
         if shared.should_stop()? {

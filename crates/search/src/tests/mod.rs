@@ -12,6 +12,7 @@ mod hours;
 mod many_values;
 mod meaning;
 mod metrics;
+mod number_counts;
 mod patterns;
 mod products;
 mod profile;

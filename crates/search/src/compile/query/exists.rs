@@ -121,7 +121,7 @@ impl Values {
 
     /// Compiles to the documents that have a value.
     fn any(self) -> Compiled {
-        Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+        Compiled::Some(Box::new(ColumnWeight::new(Box::new(move |reader| {
             let column = self.column(reader).map_err(column::into_tantivy)?;
             Ok(column.map(|column| (column, Test::Any)))
         }))))

@@ -49,7 +49,7 @@ pub(crate) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Compiled> {
         // A generated id contains the sequence number of the write that created the document. That is the document's
         // `_seq_no` only while it has no stored id; a stored id is a term.
         let seq_nos: Vec<u64> = made.into_iter().collect();
-        parts.push(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+        parts.push(Compiled::Some(Box::new(ColumnWeight::new(Box::new(move |reader| {
             let Some(column) = NumColumn::open_named(reader, "_seq_no").map_err(column::into_tantivy)? else {
                 return Ok(None);
             };

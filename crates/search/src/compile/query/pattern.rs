@@ -173,7 +173,7 @@ pub(crate) fn on_field(compiler: &Compiler, field: &Field, pattern: &Pattern) ->
         return Ok(Compiled::None);
     }
     let path = field.path.clone();
-    Ok(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+    Ok(Compiled::Some(Box::new(ColumnWeight::new(Box::new(move |reader| {
         let Some(strings) = column::open_strings(reader, Class::KeywordColumn, &path).map_err(into_tantivy)? else {
             return Ok(None);
         };

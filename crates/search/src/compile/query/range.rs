@@ -161,7 +161,7 @@ pub(crate) fn on_meta_column(meta: Meta, range: NumRange) -> Compiled {
         Meta::Version => "_version",
         _ => "_seq_no",
     };
-    Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+    Compiled::Some(Box::new(ColumnWeight::new(Box::new(move |reader| {
         let column = NumColumn::open_named(reader, name).map_err(column::into_tantivy)?;
         Ok(column.and_then(|column| {
             let raw = column.raw_range(&range)?;
@@ -180,7 +180,7 @@ pub(crate) fn on_strings(
 ) -> Result<Compiled> {
     let (class, path) = (field.class, field.path.clone());
     if paths::string_column_name(class, &path).is_some() {
-        return Ok(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+        return Ok(Compiled::Some(Box::new(ColumnWeight::new(Box::new(move |reader| {
             let Some(strings) = column::open_strings(reader, class, &path).map_err(column::into_tantivy)? else {
                 return Ok(None);
             };

@@ -13,6 +13,7 @@ use firn_segment::schema;
 use firn_segment::schema::Class;
 use serde_json::Value;
 use tantivy::query::{Bm25Weight, Query as _, TermQuery, Weight};
+use tantivy::SegmentReader;
 use tantivy::schema::{Field as TantivyField, IndexRecordOption};
 
 use super::super::field::{Field, Meta, Numeric, Parsed, Target, parse_ip_or_block, scalar_text};
@@ -154,13 +155,15 @@ fn equal_to(number: Number) -> NumRange {
 
 /// Compiles to the documents with a number in a range.
 pub(crate) fn on_column(path: String, range: NumRange) -> Compiled {
-    Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+    let numbers = path.clone();
+    let find = move |reader: &SegmentReader| {
         let column = NumColumn::open(reader, &path).map_err(column::into_tantivy)?;
         Ok(column.and_then(|column| {
             let raw = column.raw_range(&range)?;
             Some((column.column, Test::Range(raw)))
         }))
-    }))))
+    };
+    Compiled::Some(Box::new(ColumnWeight::of_numbers(&numbers, Box::new(find))))
 }
 
 /// Compiles a search for a value that the field's type cannot hold. Events with such values are indexed as text
@@ -181,7 +184,7 @@ pub(crate) fn whole_value(compiler: &Compiler, field: &Field, value: &str) -> Re
     }
     compiler.mark(&field.path, || HighlightTerm::Term(value.to_owned()));
     let (path, value) = (field.path.clone(), value.to_owned());
-    let weight = ColumnWeight(Box::new(move |reader| {
+    let weight = ColumnWeight::new(Box::new(move |reader| {
         let Some(strings) = column::open_strings(reader, Class::KeywordColumn, &path).map_err(column::into_tantivy)?
         else {
             return Ok(None);

@@ -11,6 +11,7 @@ use firn_segment::columns::column::{NumColumn, Number, Place};
 use firn_segment::columns::paths;
 use firn_segment::schema;
 use serde_json::Value;
+use tantivy::SegmentReader;
 
 use super::super::field::{Field, Meta, Parsed, Target, parse_ip_or_block, scalar_text};
 use super::super::weight::{ColumnWeight, Compiled, Test};
@@ -95,7 +96,8 @@ fn any_number(path: String, numbers: Vec<Number>) -> Compiled {
     if numbers.is_empty() {
         return Compiled::None;
     }
-    Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+    let name = path.clone();
+    let find = move |reader: &SegmentReader| {
         let Some(column) = NumColumn::open(reader, &path).map_err(column::into_tantivy)? else {
             return Ok(None);
         };
@@ -114,7 +116,8 @@ fn any_number(path: String, numbers: Vec<Number>) -> Compiled {
             _ => Test::Set(Arc::from(raws)),
         };
         Ok(Some((column.column, test)))
-    }))))
+    };
+    Compiled::Some(Box::new(ColumnWeight::of_numbers(&name, Box::new(find))))
 }
 
 fn any_string(compiler: &Compiler, field: &Field, texts: BTreeSet<String>) -> Compiled {

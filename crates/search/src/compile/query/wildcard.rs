@@ -49,7 +49,7 @@ pub(crate) fn on_ip(compiler: &Compiler, field: &Field, pattern: &Pattern) -> Re
     let (class, path) = (field.class, field.path.clone());
     let (matcher, start) = (pattern.compile(&compiler.guard.stop)?, pattern.prefix.clone());
     let stop = compiler.guard.stop.clone();
-    Ok(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+    Ok(Compiled::Some(Box::new(ColumnWeight::new(Box::new(move |reader| {
         let Some(strings) = column::open_strings(reader, class, &path).map_err(into_tantivy)? else {
             return Ok(None);
         };
