@@ -9,6 +9,7 @@ pub(crate) mod scored_term;
 pub(crate) mod slice;
 pub(crate) mod statistics;
 pub(crate) mod string_scan;
+pub(crate) mod term_union;
 pub(crate) mod text;
 pub(crate) mod weight;
 

@@ -188,6 +188,11 @@ impl ShardKey {
         matches!(self.source, Source::Score)
     }
 
+    /// Returns whether the highest score is first.
+    pub(super) fn is_best_score(&self) -> bool {
+        self.is_score() && self.descending
+    }
+
     /// Returns whether it is `@timestamp`, whose bounds segments store.
     pub(super) fn is_timestamp(&self) -> bool {
         matches!(&self.source, Source::Number { path, .. } if path == firn_model::metadata::TIMESTAMP)

@@ -37,10 +37,24 @@ impl Weight for ScoredTerm {
     }
 }
 
-struct TermDocs {
+/// The documents of a term in one segment.
+pub(crate) struct TermDocs {
     postings: SegmentPostings,
     norms: FieldNormReader,
     bm25: Bm25Weight,
+}
+
+impl TermDocs {
+    /// Returns a score that no document exceeds.
+    pub(crate) fn max_score(&self) -> Score {
+        self.bm25.max_score()
+    }
+
+    /// Returns the score of the current document.
+    pub(crate) fn score_here(&self) -> Score {
+        let norm = self.norms.fieldnorm_id(self.postings.doc());
+        self.bm25.score(norm, self.postings.term_freq())
+    }
 }
 
 impl DocSet for TermDocs {
@@ -63,7 +77,6 @@ impl DocSet for TermDocs {
 
 impl Scorer for TermDocs {
     fn score(&mut self) -> Score {
-        let norm = self.norms.fieldnorm_id(self.postings.doc());
-        self.bm25.score(norm, self.postings.term_freq())
+        self.score_here()
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::term_union::UnionWeight;
 use firn_model::Result;
 use firn_segment::columns::column::is_full;
 use firn_segment::columns::number_statistics::NumberStatistics;
@@ -154,6 +155,8 @@ pub(crate) fn combine(
     }
     let base: Box<dyn Weight> = if must.len() == 1 && should.is_empty() {
         must.pop().unwrap_or(Compiled::None).into_weight()
+    } else if must.is_empty() && minimum == 1 && scoring {
+        Box::new(UnionWeight::new(should.into_iter().map(Compiled::into_part).collect()))
     } else {
         let mut clauses = Vec::with_capacity(must.len() + should.len());
         for (occur, parts) in [(Occur::Must, must), (Occur::Should, should)] {
@@ -385,7 +388,9 @@ impl Weight for ColumnWeight {
             Test::Range(range) if *range.start() <= min && max <= *range.end() => Test::Any,
             other => other,
         };
-        Ok(Box::new(ColumnDocs::new(column, test, reader.max_doc(), known).with_score(boost)))
+        Ok(Box::new(
+            ColumnDocs::new(column, test, reader.max_doc(), known).with_score(boost),
+        ))
     }
 
     fn explain(&self, _reader: &SegmentReader, _doc: DocId) -> tantivy::Result<Explanation> {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use firn_model::Result;
 use firn_segment::columns::column::failed;
 use firn_segment::segment::Segment;
-use tantivy::query::{Explanation, Scorer, Weight};
-use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
+use tantivy::query::{Scorer, Weight};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
 
+use crate::compile::scored_term::TermDocs;
+use crate::compile::term_union::{SharedWeight, UnionDocs};
 use crate::compile::weight::{ColumnDocs, Compiled};
 use crate::pruning::time_window::{Runs, SegmentWindow, Window};
 use crate::result_cache::Coverage;
@@ -278,6 +280,18 @@ impl Selection {
         }
     }
 
+    /// Opens the terms of a segment whose union selects the documents, without the window and the tenant; `None`: the query is another one.
+    pub(crate) fn open_terms(&self, segment: &Segment) -> Result<Option<Vec<TermDocs>>> {
+        let Matches::Some(weight) = &self.matches else {
+            return Ok(None);
+        };
+        let scorer = weight.scorer(&segment.reader, 1.0).map_err(failed)?;
+        match scorer.downcast_ref::<UnionDocs>() {
+            Some(union) => union.open_terms(&segment.reader).map_err(failed),
+            None => Ok(None),
+        }
+    }
+
     /// Returns whether the documents can be counted without a read.
     pub(crate) fn counts_at_once(&self, reach: &DocRange) -> bool {
         match reach {
@@ -286,19 +300,6 @@ impl Selection {
             DocRange::Rows(_) => matches!(self.matches, Matches::All),
             DocRange::Runs { .. } => false,
         }
-    }
-}
-
-/// A weight with several owners.
-struct SharedWeight(Arc<dyn Weight>);
-
-impl Weight for SharedWeight {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        self.0.scorer(reader, boost)
-    }
-
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        self.0.explain(reader, doc)
     }
 }
 

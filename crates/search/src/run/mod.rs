@@ -1,6 +1,7 @@
 //! Execution of a compiled search: segment by segment, block by block, with memory limits, preemption and progress.
 
 pub(crate) mod answer;
+pub(crate) mod best_first;
 pub(crate) mod collapse;
 pub(crate) mod execute;
 pub(crate) mod matching_docs;

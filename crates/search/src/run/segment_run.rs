@@ -10,6 +10,7 @@ use firn_segment::columns::column::failed;
 use firn_segment::segment::Segment;
 use tantivy::query::Scorer;
 
+use super::best_first;
 use super::matching_docs::{BLOCK, DocRange, Docs};
 use super::newest_first;
 use super::profile::{Part, Stopwatch};
@@ -60,6 +61,18 @@ pub(crate) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
     {
         watch.lap(Part::Collect);
         count_only(shared, plan, segment, reach)?;
+        watch.lap(Part::Match);
+        if let Some(hits) = hits {
+            hits.finish(shared, plan, segment)?;
+        }
+        watch.lap(Part::Collect);
+        return Ok(None);
+    }
+    if let Some(own) = &mut hits
+        && !all_needed
+        && plan.may_read_best_first()
+        && best_first::collect(shared, plan, segment, &reach, own)?
+    {
         watch.lap(Part::Match);
         if let Some(hits) = hits {
             hits.finish(shared, plan, segment)?;

@@ -56,6 +56,12 @@ impl ShardPlan {
         by_time && !self.scoring && self.collapse.is_none() && self.post_filter.is_none()
     }
 
+    /// Returns whether documents whose scores are too low for the first hits need not be read.
+    pub(crate) fn may_read_best_first(&self) -> bool {
+        let by_score = self.keys.first().is_some_and(ShardKey::is_best_score);
+        by_score && self.scoring && self.collapse.is_none() && self.post_filter.is_none()
+    }
+
     /// Returns whether a segment must be searched, if every match is within these time bounds.
     pub(crate) fn must_search(&self, segment: &Segment, bounds: TimeBounds) -> bool {
         let tenant = self.selection.tenant();

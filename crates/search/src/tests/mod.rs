@@ -2,6 +2,7 @@
 //! depend on the distribution of documents over segments.
 
 mod aggregations;
+mod best_scores;
 mod buckets;
 mod combinations;
 mod extremes;

@@ -58,23 +58,41 @@ fn query(random: &mut fastrand::Rng, documents: &[Value]) -> (Value, String, Box
         }
     };
     // One in three values is in no document, or seldom.
-    let mut value = |random: &mut fastrand::Rng| value_of_some(random) + if random.u8(0..3) == 0 { 7.0 } else { 0.0 };
-    let print = |value: f64| if field == "far" { json!(value) } else { json!(value as i64) };
+    let value = |random: &mut fastrand::Rng| value_of_some(random) + if random.u8(0..3) == 0 { 7.0 } else { 0.0 };
+    let print = |value: f64| {
+        if field == "far" {
+            json!(value)
+        } else {
+            json!(value as i64)
+        }
+    };
     match random.u8(0..3) {
         0 => {
             let value = value(random);
-            (json!({"term": {field: {"value": print(value)}}}), field.to_owned(), Box::new(move |other| other == value))
+            (
+                json!({"term": {field: {"value": print(value)}}}),
+                field.to_owned(),
+                Box::new(move |other| other == value),
+            )
         }
         1 => {
             let values: Vec<f64> = (0..random.usize(1..5)).map(|_| value(random)).collect();
             let printed: Vec<Value> = values.iter().map(|value| print(*value)).collect();
-            (json!({"terms": {field: printed}}), field.to_owned(), Box::new(move |other| values.contains(&other)))
+            (
+                json!({"terms": {field: printed}}),
+                field.to_owned(),
+                Box::new(move |other| values.contains(&other)),
+            )
         }
         _ => {
             let (one, other) = (value(random), value(random));
             let (low, high) = (one.min(other), one.max(other));
             let range = json!({"range": {field: {"gte": print(low), "lt": print(high)}}});
-            (range, field.to_owned(), Box::new(move |other| low <= other && other < high))
+            (
+                range,
+                field.to_owned(),
+                Box::new(move |other| low <= other && other < high),
+            )
         }
     }
 }
@@ -118,7 +136,11 @@ fn check(seed: u64) {
             assert_eq!(count(vec![shard.clone()], &query), expected, "seed {seed}: {query}");
             // With another condition, so that the bounds of blocks decide what is read.
             let filtered = json!({"bool": {"filter": [query, {"range": {"rising": {"gte": 0}}}]}});
-            assert_eq!(count(vec![shard.clone()], &filtered), expected, "seed {seed}: {filtered}");
+            assert_eq!(
+                count(vec![shard.clone()], &filtered),
+                expected,
+                "seed {seed}: {filtered}"
+            );
         }
     }
 }

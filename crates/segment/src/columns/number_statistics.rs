@@ -129,7 +129,9 @@ impl NumberStatistics {
             CACHE.put(self.key.clone(), Arc::clone(&computed), computed.bytes());
             self.cached = Some(computed);
         }
-        Ok(self.counts().map(|counts| ranges.map(|range| counts.count(&range)).sum()))
+        Ok(self
+            .counts()
+            .map(|counts| ranges.map(|range| counts.count(&range)).sum()))
     }
 }
 
@@ -168,7 +170,11 @@ impl Computed {
             column.values.get_range(start.into(), values);
             if is_full {
                 let first = (u64::MAX, u64::MIN);
-                bounds.push(values.iter().fold(first, |(min, max), &value| (min.min(value), max.max(value))));
+                bounds.push(
+                    values
+                        .iter()
+                        .fold(first, |(min, max), &value| (min.min(value), max.max(value))),
+                );
             } else if counter.is_none() {
                 break;
             }

@@ -12,8 +12,8 @@ use firn_segment::columns::{column, paths};
 use firn_segment::schema;
 use firn_segment::schema::Class;
 use serde_json::Value;
-use tantivy::query::{Bm25Weight, Query as _, TermQuery, Weight};
 use tantivy::SegmentReader;
+use tantivy::query::{Bm25Weight, Query as _, TermQuery, Weight};
 use tantivy::schema::{Field as TantivyField, IndexRecordOption};
 
 use super::super::field::{Field, Meta, Numeric, Parsed, Target, parse_ip_or_block, scalar_text};
