@@ -12,6 +12,7 @@ mod hours;
 mod many_values;
 mod meaning;
 mod metrics;
+mod parts;
 mod patterns;
 mod products;
 mod profile;
