@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # make bench: loads a million web-log events into a separate firn and, if OPENSEARCH_URL is set, into a real
-# OpenSearch (one node, 4 GB heap) beside it; then sends the same searches to both. Writes bench/results/core.{json,md}.
+# OpenSearch (one node, 4 GB heap) beside it; then sends the same searches to both. It does so for the plain events and
+# for a hostile profile. Writes bench/results/core.{json,md} and core-unique.{json,md}.
 #   BENCH_EVENTS=N   number of events (1000000)
+#   BENCH_PROFILES=  profiles of the events (plain unique); also uniform, zipf
 #   BENCH_FILE=FILE  events from a file instead
 #   BENCH_NAME=NAME  bench/results/NAME.{json,md} instead of core
 #   BENCH_FLAGS=...  further options of `firn bench core`
@@ -17,9 +19,19 @@ trap 'kill "${server:-0}" 2>/dev/null; wait 2>/dev/null; rm -rf "$folder"' EXIT
 server=$!
 until [ -s "$folder/ready" ]; do kill -0 "$server" || { cat "$folder/log" >&2; exit 1; }; sleep 0.1; done
 mkdir -p bench/results
-"$firn" bench core --url "$(head -n 1 "$folder/ready")" ${OPENSEARCH_URL:+--vs "$OPENSEARCH_URL"} --keep \
-  "${events[@]}" --json "bench/results/$name.json" --markdown "bench/results/$name.md" ${flags[@]+"${flags[@]}"}
+url=$(head -n 1 "$folder/ready")
+if [ -n "${BENCH_FILE:-}" ]; then profiles=(plain); else read -r -a profiles <<< "${BENCH_PROFILES:-plain unique}"; fi
+files=()
+for profile in "${profiles[@]}"; do
+  case $profile in
+    plain) file=bench/results/$name shape=() ;;
+    *) file=bench/results/$name-$profile shape=(--profile "$profile") ;;
+  esac
+  files+=("$file.md")
+  "$firn" bench core --url "$url" ${OPENSEARCH_URL:+--vs "$OPENSEARCH_URL"} --keep "${events[@]}" ${shape[@]+"${shape[@]}"} \
+    --json "$file.json" --markdown "$file.md" ${flags[@]+"${flags[@]}"}
+done
 kill "$server"
 wait "$server" || true
 [ "$name" != core ] || "$firn" bench start --data "$folder/data" | tee bench/results/start.txt
-cat "bench/results/$name.md"
+cat "${files[@]}"

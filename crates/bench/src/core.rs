@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use firn_tools::client::{Client, Credentials};
-use firn_tools::generate::Kind;
+use firn_tools::generate::{Kind, WeblogShape};
 use firn_tools::process::{Hardware, Process};
 use serde_json::Value;
 
@@ -31,13 +31,18 @@ pub(crate) struct CoreArgs {
     /// Kind of events
     #[arg(long, value_enum, default_value_t = Kind::Weblog)]
     pub(super) kind: Kind,
+    #[command(flatten)]
+    pub(super) weblog: WeblogShape,
+    /// Number of tenants [default: 13; --profile unique: 200; --kind events: 40]
+    #[arg(long)]
+    pub(super) tenants: Option<usize>,
     /// Load the events of this file instead (NDJSON, plain, gzip or zstd), with dynamic mapping
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "kind"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "kind", "profile", "tenants"])]
     pub(super) file: Option<PathBuf>,
     /// Seed: the same seed gives the same events
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
-    /// The index is PREFIX-KIND; an existing index with this name is deleted first
+    /// The index is PREFIX-KIND or PREFIX-weblog-PROFILE; an existing index with this name is deleted first
     #[arg(long, value_name = "PREFIX", default_value = "bench")]
     pub(super) index_prefix: String,
     /// Concurrent bulk requests, to one server at a time
@@ -139,6 +144,7 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<std::process::ExitCode> {
         a: servers.next().context("there is always a first server")?,
         b: servers.next(),
         what: events::name(args),
+        profile: args.weblog.profile,
         events: written.events,
         ndjson_bytes: written.ndjson_bytes,
         notes,

@@ -5,13 +5,19 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::bail;
 use clap::ValueEnum;
-use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span};
+use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, WeblogShape};
 use firn_tools::ingest::Lines;
 
 use super::core::CoreArgs;
 
 /// The reader of files counts what it reads; this module does not use the count.
 static READ_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// 2026-01-01T00:00:00Z.
+const START_MS: i64 = 1_767_225_600_000;
+const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// More web logs than any benchmark writes.
+const ENDLESS_EVENTS: u64 = 1_000_000_000;
 
 /// Iterates over events. The same arguments give the same ones.
 pub(super) enum Events {
@@ -73,6 +79,9 @@ pub(super) fn name(args: &CoreArgs) -> String {
                 .collect()
         }
         None => {
+            if args.kind == Kind::Weblog {
+                return args.weblog.name();
+            }
             let kind = args.kind.to_possible_value();
             kind.as_ref().map_or("events", |kind| kind.get_name()).to_owned()
         }
@@ -81,21 +90,29 @@ pub(super) fn name(args: &CoreArgs) -> String {
 
 /// Creates events of a fixed time, so that every run of a seed has the same bytes.
 fn generator(args: &CoreArgs) -> anyhow::Result<Generator> {
-    // 2026-01-01T00:00:00Z, and a week from there.
-    const START_MS: i64 = 1_767_225_600_000;
-    const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+    let tenants = match args.kind {
+        Kind::Weblog => args.weblog.tenants(),
+        Kind::Events => 40,
+    };
     Generator::new(&GeneratorConfig {
         seed: args.seed,
         kind: args.kind,
+        weblog: args.weblog,
         format: Format::Ndjson,
-        tenants: match args.kind {
-            Kind::Weblog => 13,
-            Kind::Events => 40,
-        },
-        span: Span::Range {
-            start_ms: START_MS,
-            end_ms: START_MS + WEEK_MS,
-            events: args.events,
-        },
+        tenants: args.tenants.unwrap_or(tenants),
+        span: a_week(args.events),
     })
+}
+
+/// Creates web logs of a fixed week, more than a benchmark writes.
+pub(super) fn endless_weblog(seed: u64, shape: WeblogShape) -> anyhow::Result<Generator> {
+    Generator::new(&GeneratorConfig::weblog(seed, shape, a_week(ENDLESS_EVENTS)))
+}
+
+fn a_week(events: u64) -> Span {
+    Span::Range {
+        start_ms: START_MS,
+        end_ms: START_MS + WEEK_MS,
+        events,
+    }
 }

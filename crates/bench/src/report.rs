@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use firn_tools::generate::Profile;
 use firn_tools::process::Hardware;
 use serde::Serialize;
 
@@ -119,8 +120,10 @@ pub(super) struct Report {
     pub(super) hardware: Hardware,
     pub(super) a: Server,
     pub(super) b: Option<Server>,
-    /// `weblog`, or the file's name.
+    /// `weblog`, `weblog-PROFILE`, or the file's name.
     pub(super) what: String,
+    /// Cardinality and text of the web logs; `None`: the plain ones, or other events.
+    pub(super) profile: Option<Profile>,
     pub(super) events: u64,
     pub(super) ndjson_bytes: u64,
     /// Notes for the interpretation of the results.

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use firn_tools::client::{Client, Credentials};
-use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span};
+use firn_tools::generate::{Generator, WeblogShape};
 use firn_tools::process::Process;
 
-/// 2026-01-01T00:00:00Z.
-const START_MS: i64 = 1_767_225_600_000;
-const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+use super::events::endless_weblog;
+
+/// Seed of the events that are sent before a kill.
+const SEED: u64 = 17;
 const EVENTS_A_BULK: u64 = 2_000;
 /// Bulk requests at a time.
 const SENDERS: u64 = 4;
@@ -123,17 +124,7 @@ struct Load {
 
 impl Load {
     fn new(events: u64) -> anyhow::Result<Self> {
-        let generator = Generator::new(&GeneratorConfig {
-            seed: 17,
-            kind: Kind::Weblog,
-            format: Format::Ndjson,
-            tenants: 13,
-            span: Span::Range {
-                start_ms: START_MS,
-                end_ms: START_MS + WEEK_MS,
-                events: 1_000_000_000,
-            },
-        })?;
+        let generator = endless_weblog(SEED, WeblogShape::default())?;
         Ok(Self { generator, events })
     }
 

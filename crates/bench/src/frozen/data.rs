@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use firn_tools::client::Client;
-use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
+use firn_tools::generate::{Generator, GeneratorConfig, Kind, Span, WeblogShape, index_template};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -15,8 +15,6 @@ use crate::writing::{Batch, send_round};
 pub(super) const START_MS: i64 = 1_767_225_600_000;
 /// Time span of the events.
 pub(super) const SPAN_MS: i64 = 28 * 24 * 60 * 60 * 1000;
-/// Tenants of the generated access logs.
-const TENANTS: usize = 13;
 /// Bytes of a bulk.
 const BATCH_BYTES: usize = 4 << 20;
 /// Concurrent bulks.
@@ -62,17 +60,12 @@ pub(super) fn write(client: &Client, index: &str, amount: Amount, own: &Value) -
         "mappings": template["template"]["mappings"].take(),
     });
     client.json("PUT", &format!("/{index}"), Some(&body))?;
-    let mut generator = Generator::new(&GeneratorConfig {
-        seed: amount.seed,
-        kind: Kind::Weblog,
-        format: Format::Ndjson,
-        tenants: TENANTS,
-        span: Span::Range {
-            start_ms: START_MS,
-            end_ms: START_MS + SPAN_MS,
-            events: amount.events,
-        },
-    })?;
+    let span = Span::Range {
+        start_ms: START_MS,
+        end_ms: START_MS + SPAN_MS,
+        events: amount.events,
+    };
+    let mut generator = Generator::new(&GeneratorConfig::weblog(amount.seed, WeblogShape::default(), span))?;
     let (mut ndjson_bytes, mut number, mut candidates) = (0, 0u64, Vec::new());
     let mut event = Vec::new();
     loop {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, bail, ensure};
-use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span};
+use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, WeblogShape};
 
 use super::period::DAY_MS;
 
@@ -50,6 +50,7 @@ impl Source {
         Generator::new(&GeneratorConfig {
             seed: self.seed,
             kind: Kind::Events,
+            weblog: WeblogShape::default(),
             format: Format::Ndjson,
             tenants: self.tenants,
             span: Span::Range {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use firn_tools::client::{Client, Credentials, encode_segment};
+use firn_tools::generate::WeblogShape;
 
 use self::requests::{Request, Samples};
 use self::writes::Writes;
@@ -35,7 +36,7 @@ pub(crate) struct LoadArgs {
     /// URL of the server to compare with
     #[arg(long, value_name = "B")]
     vs: Option<String>,
-    /// Index of web logs, as `firn bench core --keep` leaves it
+    /// Index of web logs, as `firn bench core --keep` leaves it; with a profile, bench-weblog-PROFILE
     #[arg(long, default_value = "bench-weblog")]
     index: String,
     /// Numbers of clients at once
@@ -53,6 +54,9 @@ pub(crate) struct LoadArgs {
     /// Events written per second meanwhile, to an index of their own that is deleted at the end
     #[arg(long, default_value_t = 0)]
     writes_per_second: u64,
+    /// The values of the written events
+    #[command(flatten)]
+    weblog: WeblogShape,
     /// Seed of the values
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -101,7 +105,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<ExitCode> {
         0 => Vec::new(),
         rate => sides
             .iter()
-            .map(|side| Writes::start(&side.client, rate, args.seed))
+            .map(|side| Writes::start(&side.client, rate, args.seed, args.weblog))
             .collect::<anyhow::Result<_>>()?,
     };
     for request in &args.requests {

@@ -7,16 +7,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use firn_tools::client::Client;
-use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
+use firn_tools::generate::{Kind, WeblogShape, index_template};
 use serde_json::json;
+
+use crate::events::endless_weblog;
 
 /// Index of the events.
 const INDEX: &str = "/bench-load-writes";
 /// Time between two bulk requests.
 const INTERVAL: Duration = Duration::from_millis(200);
-/// 2026-01-01T00:00:00Z, and a week.
-const START_MS: i64 = 1_767_225_600_000;
-const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 /// A writer that goes on until it is stopped.
 pub(super) struct Writes {
@@ -27,7 +26,7 @@ pub(super) struct Writes {
 
 impl Writes {
     /// Creates the index anew and writes `rate` events a second.
-    pub(super) fn start(client: &Client, rate: u64, seed: u64) -> anyhow::Result<Self> {
+    pub(super) fn start(client: &Client, rate: u64, seed: u64, shape: WeblogShape) -> anyhow::Result<Self> {
         if client.exists(INDEX)? {
             client.json("DELETE", INDEX, None)?;
         }
@@ -37,17 +36,7 @@ impl Writes {
             "mappings": template["template"]["mappings"].take(),
         });
         client.json("PUT", INDEX, Some(&body))?;
-        let mut generator = Generator::new(&GeneratorConfig {
-            seed,
-            kind: Kind::Weblog,
-            format: Format::Ndjson,
-            tenants: 13,
-            span: Span::Range {
-                start_ms: START_MS,
-                end_ms: START_MS + WEEK_MS,
-                events: 1_000_000_000,
-            },
-        })?;
+        let mut generator = endless_weblog(seed, shape)?;
         let is_stopped = Arc::new(AtomicBool::new(false));
         let (stop, to) = (Arc::clone(&is_stopped), client.clone());
         let thread = std::thread::spawn(move || {

@@ -1,6 +1,7 @@
 //! Values for the queries, taken from the events.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -22,12 +23,16 @@ pub(super) struct Material {
     pub(super) time_ms: (i64, i64),
     /// By event: values are as frequent as in the events.
     pub(super) tenants: Vec<String>,
+    /// The half of the tenants with the fewest events, each once.
+    pub(super) small_tenants: Vec<String>,
     /// Rare values of the field with many values.
     pub(super) needles: Vec<String>,
     pub(super) codes: Vec<String>,
     pub(super) numbers: Vec<i64>,
     /// Words of one event each.
     pub(super) texts: Vec<Vec<String>>,
+    /// The word that most events have.
+    pub(super) common_word: String,
 }
 
 /// Reads all events once.
@@ -36,12 +41,16 @@ pub(super) fn collect(args: &CoreArgs, roles: &Roles) -> anyhow::Result<Material
     let mut material = Material {
         time_ms: (i64::MAX, i64::MIN),
         tenants: Vec::new(),
+        small_tenants: Vec::new(),
         needles: Vec::new(),
         codes: Vec::new(),
         numbers: Vec::new(),
         texts: Vec::new(),
+        common_word: String::new(),
     };
-    let mut many: HashMap<String, u32> = HashMap::new();
+    // By hash: with a value of each event alone, the values would not fit into memory.
+    let hashes = RandomState::new();
+    let mut many: HashMap<u64, u32> = HashMap::new();
     let mut candidates = Vec::new();
     // Every `step`-th event is sampled; when there are too many, every other one is dropped.
     let (mut step, mut line) = (1u64, Vec::new());
@@ -59,7 +68,7 @@ pub(super) fn collect(args: &CoreArgs, roles: &Roles) -> anyhow::Result<Material
         }
         let name = text(&event, &roles.many);
         if let Some(name) = &name {
-            *many.entry(name.clone()).or_default() += 1;
+            *many.entry(hashes.hash_one(name)).or_default() += 1;
         }
         if !number.is_multiple_of(step) {
             continue;
@@ -84,10 +93,15 @@ pub(super) fn collect(args: &CoreArgs, roles: &Roles) -> anyhow::Result<Material
     }
     material.needles = candidates
         .into_iter()
-        .filter(|name| many.get(name).is_some_and(|count| *count <= NEEDLE_EVENTS_MAX))
+        .filter(|name| {
+            many.get(&hashes.hash_one(name))
+                .is_some_and(|count| *count <= NEEDLE_EVENTS_MAX)
+        })
         .collect();
     material.codes.retain(|code| code.chars().count() >= 4);
     material.texts.retain(|words| words.len() >= 2);
+    material.small_tenants = rare_half(&material.tenants);
+    material.common_word = most_frequent(&material.texts);
     if material.needles.is_empty() {
         bail!("no value of [{}] is rare", roles.many.field);
     }
@@ -103,6 +117,30 @@ fn halve<T>(list: &mut Vec<T>) {
         keep = !keep;
         keep
     });
+}
+
+/// Returns the distinct values that occur least, at least one of any.
+fn rare_half(values: &[String]) -> Vec<String> {
+    let mut counts: HashMap<&String, u32> = HashMap::new();
+    for value in values {
+        *counts.entry(value).or_default() += 1;
+    }
+    let mut counts: Vec<(u32, &String)> = counts.into_iter().map(|(value, count)| (count, value)).collect();
+    counts.sort_unstable();
+    let half = counts.len().div_ceil(2);
+    counts.into_iter().take(half).map(|(_, value)| value.clone()).collect()
+}
+
+/// Returns the word that most of the texts have.
+fn most_frequent(texts: &[Vec<String>]) -> String {
+    let mut counts: HashMap<&String, u32> = HashMap::new();
+    for word in texts.iter().flatten() {
+        *counts.entry(word).or_default() += 1;
+    }
+    let most = counts
+        .into_iter()
+        .max_by_key(|(word, count)| (*count, std::cmp::Reverse(*word)));
+    most.map(|(word, _)| word.clone()).unwrap_or_default()
 }
 
 fn value<'a>(event: &'a Value, role: &Role) -> Option<&'a Value> {
@@ -153,5 +191,19 @@ mod tests {
         assert_eq!(text(&event, &role("c.d")).as_deref(), Some("7"));
         assert_eq!(text(&event, &role("a")), None);
         assert_eq!(words("The User x1 logged on, user"), ["logged", "user"]);
+    }
+
+    #[test]
+    fn rare_tenants_and_frequent_words_are_found() {
+        let list = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        assert_eq!(rare_half(&list(&["a", "a", "a", "b", "c", "c"])), ["b", "c"]);
+        assert_eq!(rare_half(&list(&["a"])), ["a"]);
+        let texts = [
+            list(&["down", "link"]),
+            list(&["link", "open"]),
+            list(&["open"]),
+            list(&["link"]),
+        ];
+        assert_eq!(most_frequent(&texts), "link");
     }
 }

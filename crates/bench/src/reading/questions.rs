@@ -157,6 +157,39 @@ fn list(roles: &Roles, material: &Material) -> Vec<(String, Answers, Draw)> {
         (format!("two words in {text}, 10 best"), Answers::Scored, |asker, _| {
             asker.best()
         }),
+        (
+            format!("distinct {many}, part of the time"),
+            Answers::Buckets,
+            |asker, _| {
+                let filters = asker.most(Window::Most);
+                let field = asker.roles.many.field.clone();
+                buckets(filters, json!({"distinct": {"cardinality": {"field": field}}}))
+            },
+        ),
+        (
+            format!("top 5 of {many}, part of the time"),
+            Answers::Buckets,
+            |asker, _| asker.top(Window::Most, |roles| &roles.many.field),
+        ),
+        (
+            format!("100 latest of a small {tenant}"),
+            Answers::Sorted,
+            |asker, _| asker.latest_of_small(),
+        ),
+        (
+            format!("three words in {text}, one of them in most events, 10 best, exact total"),
+            Answers::Scored,
+            |asker, _| {
+                let mut body = asker.three_words();
+                body["track_total_hits"] = json!(true);
+                body
+            },
+        ),
+        (
+            format!("three words in {text}, one of them in most events, 10 best"),
+            Answers::Scored,
+            |asker, _| asker.three_words(),
+        ),
     ]
 }
 
@@ -210,6 +243,13 @@ impl QuestionRunner<'_> {
         json!({"query": {"bool": {"filter": filters}}, "sort": [{TIME: "desc"}], "size": 100})
     }
 
+    fn latest_of_small(&mut self) -> Value {
+        let material = self.material;
+        let value = self.draw(&material.small_tenants);
+        let filters = vec![json!({"term": {&self.roles.tenant.field: value}}), self.week()];
+        json!({"query": {"bool": {"filter": filters}}, "sort": [{TIME: "desc"}], "size": 100})
+    }
+
     fn histogram(&mut self, filters: Vec<Value>) -> Value {
         let (first, last) = self.material.time_ms;
         let every = if last - first >= 2 * DAY_MS { "day" } else { "hour" };
@@ -260,12 +300,22 @@ impl QuestionRunner<'_> {
     }
 
     fn best(&mut self) -> Value {
+        let query = self.two_words();
+        json!({"query": {"match": {&self.roles.text.field: query}}})
+    }
+
+    /// Returns two words of one event and the word that most events have.
+    fn three_words(&mut self) -> Value {
+        let query = format!("{} {}", self.two_words(), self.material.common_word);
+        json!({"query": {"match": {&self.roles.text.field: query}}})
+    }
+
+    fn two_words(&mut self) -> String {
         let material = self.material;
         let words = self.draw(&material.texts);
         let first = self.random.below(words.len() as u64) as usize;
         let other = (first + 1 + self.random.below(words.len() as u64 - 1) as usize) % words.len();
-        let query = format!("{} {}", words[first], words[other]);
-        json!({"query": {"match": {&self.roles.text.field: query}}})
+        format!("{} {}", words[first], words[other])
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use firn_tools::client::Client;
-use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
+use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, WeblogShape, index_template};
 use firn_tools::ingest::grouped;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -153,6 +153,7 @@ pub(super) fn company(tenants: u32, span: Span) -> GeneratorConfig {
     GeneratorConfig {
         seed: SEED,
         kind: Kind::Events,
+        weblog: WeblogShape::default(),
         format: Format::Bulk {
             index: STREAM.to_owned(),
         },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_model::{ErrorKind, Result};
+use firn_model::{Error, ErrorKind, Result};
 use firn_query::Watch;
 use firn_query::aggs::{Partial, Partials};
 use firn_scheduler::yield_now;
@@ -10,6 +10,7 @@ use firn_segment::segment::Segment;
 use tantivy::DocId;
 
 use super::score_table::ScoreBoard;
+use super::table::Table;
 use crate::run::memory::Memory;
 
 /// Results between two yields to other work: each takes a microsecond if its memory was not touched before.
@@ -41,6 +42,18 @@ pub(super) trait Collector: Send {
     /// Collects a block: `docs` ascend (and repeat if a parent has several values); `docs[i]` belongs to the parent
     /// bucket `buckets[i]`.
     fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()>;
+
+    /// Returns the counts so far, for [`absorb`](Self::absorb) of the collector of other documents of the same segment;
+    /// `None`: there are none.
+    fn into_counts(self: Box<Self>) -> Option<Table> {
+        None
+    }
+
+    /// Adds the counts of other documents of the same segment. Only collectors of
+    /// [divisible](super::Plan::is_divisible) aggregations get them.
+    fn absorb(&mut self, _counts: Table) -> Result<()> {
+        Err(Error::internal("an aggregation was collected in parts that cannot be"))
+    }
 
     /// Returns one result for each of `bucket_count` parent buckets.
     fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>>;
@@ -84,6 +97,16 @@ impl Level {
             Err(error) if error.kind() == ErrorKind::Timeout => Ok(false),
             outcome => outcome.map(|()| true),
         }
+    }
+
+    /// Adds the counts of the same aggregations for other documents of the segment.
+    pub(super) fn absorb(&mut self, other: Self) -> Result<()> {
+        for ((_, own), (_, other)) in self.0.iter_mut().zip(other.0) {
+            if let Some(counts) = other.into_counts() {
+                own.absorb(counts)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn finish(mut self, bucket_count: usize) -> Result<Vec<Partials>> {

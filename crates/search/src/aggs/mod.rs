@@ -12,6 +12,7 @@ mod cardinality;
 mod collector;
 mod components;
 mod composite;
+mod counts;
 mod date_histogram;
 mod deferred;
 mod filter;

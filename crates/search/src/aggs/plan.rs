@@ -178,6 +178,13 @@ impl Plan {
         })
     }
 
+    /// Returns whether several collectors can each collect some of the documents of a segment, and then
+    /// [absorb](SegmentAggs::absorb) each other.
+    pub(crate) fn is_divisible(&self) -> bool {
+        let is_divisible = |node: &Node| matches!(&node.kind, Kind::Terms(terms) if terms.is_divisible());
+        !self.is_empty() && self.0.iter().all(|node| is_divisible(node) && node.sub.is_empty())
+    }
+
     /// Returns whether some aggregation reads all documents, independent of the query.
     pub(crate) fn has_global(&self) -> bool {
         self.0.iter().any(|node| matches!(node.kind, Kind::Global))
@@ -307,6 +314,12 @@ impl SegmentAggs {
             timed(times.aggregation(number), || collector.collect(docs, zeros))?;
         }
         Ok(())
+    }
+
+    /// Adds what other collectors of a [divisible](Plan::is_divisible) plan have collected from other documents of the
+    /// segment.
+    pub(crate) fn absorb(&mut self, other: Self) -> Result<()> {
+        self.level.absorb(other.level)
     }
 
     /// Returns the partial result.

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use firn_model::Result;
 
+use super::counts::{CountRow, Counts};
 use crate::run::memory::Memory;
 
 /// Most keys for which the counts of one parent are in a vector by key.
@@ -36,7 +37,7 @@ pub(super) struct Table {
 
 enum Places {
     /// Counts by `parent * width + key`.
-    Direct { width: u64, counts: Vec<u32> },
+    Direct { width: u64, counts: Counts },
     /// Slot plus one by `parent * width + key`; 0: none yet.
     Dense { width: u64, slots: Vec<u32> },
     /// Slots by parent and key.
@@ -53,7 +54,7 @@ impl Table {
             },
             Some(width) if width <= DENSE_ONE_MAX => Places::Direct {
                 width,
-                counts: Vec::new(),
+                counts: Counts::for_width(width),
             },
             _ => Places::Hashed(HashMap::default()),
         };
@@ -77,15 +78,17 @@ impl Table {
         self.make_room(last)?;
         match &mut self.places {
             Places::Direct { width, counts } => {
+                let before = counts.extra_bytes();
                 if first == last {
                     let start = u64::from(first) * *width;
-                    count_row(&mut counts[start as usize..(start + *width) as usize], keys);
+                    counts.add_row(start as usize, *width as usize, keys);
                 } else {
                     for (&parent, &key) in parents.iter().zip(keys) {
-                        counts[(u64::from(parent) * *width + key) as usize] += 1;
+                        counts.add((u64::from(parent) * *width + key) as usize, 1);
                     }
                 }
-                Ok(())
+                let grown = counts.extra_bytes() - before;
+                self.take(grown)
             }
             Places::Dense { width, slots: places } => {
                 let before = self.entries.len();
@@ -139,7 +142,7 @@ impl Table {
         let others = count - 1;
         match (&mut self.places, slots.first().copied()) {
             (Places::Direct { width, counts }, _) => {
-                counts[(u64::from(parent) * *width + key) as usize] += others as u32;
+                counts.add((u64::from(parent) * *width + key) as usize, others as u32);
             }
             (_, Some(slot)) => self.entries[slot as usize].count += others,
             (_, None) => {}
@@ -148,31 +151,55 @@ impl Table {
     }
 
     /// Returns the counts by key of one parent, if they are stored that way.
-    pub(super) fn row(&self, parent: u32) -> Option<&[u32]> {
+    pub(super) fn row(&self, parent: u32) -> Option<CountRow<'_>> {
         match &self.places {
             Places::Direct { width, counts } => {
                 let start = usize::try_from(u64::from(parent) * *width).ok()?;
-                Some(counts.get(start..start + *width as usize).unwrap_or(&[]))
+                Some(counts.row(start, *width as usize))
             }
             _ => None,
         }
     }
 
     /// Moves the counts of the only parent out, with the memory reserved for them, if they are stored by key.
-    pub(super) fn take_row(&mut self) -> Option<(Vec<u32>, Memory, usize)> {
+    pub(super) fn take_row(&mut self) -> Option<(Counts, Memory, usize)> {
         match &mut self.places {
-            Places::Direct { counts, .. } => {
+            Places::Direct { width, counts } => {
                 let bytes = std::mem::take(&mut self.taken);
-                Some((std::mem::take(counts), self.memory.clone(), bytes))
+                let counts = std::mem::replace(counts, Counts::for_width(*width));
+                Some((counts, self.memory.clone(), bytes))
             }
             _ => None,
         }
     }
 
+    /// Adds the counts of a table for other documents of the same segment; both are without slots and have one parent.
+    pub(super) fn absorb(&mut self, mut other: Self) -> Result<()> {
+        debug_assert!(!self.slotted && !other.slotted);
+        if let (Places::Direct { counts, .. }, Places::Direct { counts: others, .. }) =
+            (&mut self.places, &other.places)
+        {
+            let missing = others.cell_count().saturating_sub(counts.cell_count());
+            let bytes = missing * counts.cell_bytes();
+            self.memory.take(bytes)?;
+            self.taken += bytes;
+            let before = counts.extra_bytes();
+            counts.absorb(others);
+            let grown = counts.extra_bytes() - before;
+            return self.take(grown);
+        }
+        let (mut watch, mut slots) = (self.memory.watch(), Vec::new());
+        for entry in other.entries() {
+            watch.tick()?;
+            self.add_many(entry.parent, entry.key, entry.count, &mut slots)?;
+        }
+        Ok(())
+    }
+
     /// Extends the vectors to the largest parent, or replaces them by a hash table.
     fn make_room(&mut self, largest: u32) -> Result<()> {
         let (width, length, cell) = match &self.places {
-            Places::Direct { width, counts } => (*width, counts.len() as u64, size_of::<u32>()),
+            Places::Direct { width, counts } => (*width, counts.cell_count() as u64, counts.cell_bytes()),
             Places::Dense { width, slots } => (*width, slots.len() as u64, size_of::<u32>()),
             Places::Hashed(_) => return Ok(()),
         };
@@ -191,7 +218,7 @@ impl Table {
         };
         self.take((target - length) as usize * cell)?;
         match &mut self.places {
-            Places::Direct { counts, .. } => counts.resize(target as usize, 0),
+            Places::Direct { counts, .. } => counts.grow(target as usize),
             Places::Dense { slots, .. } => slots.resize(target as usize, 0),
             Places::Hashed(_) => {}
         }
@@ -258,47 +285,18 @@ fn bounds(parents: &[u32]) -> (u32, u32) {
         .fold((first, first), |(min, max), &parent| (min.min(parent), max.max(parent)))
 }
 
-/// Rows up to this length are counted in several lanes.
-const NARROW: usize = 64;
-
-/// Counts keys. With few distinct keys, the same key often repeats immediately, and its next increment would wait
-/// for the previous one to reach memory; alternating lanes avoid that.
-fn count_row(row: &mut [u32], keys: &[u64]) {
-    if row.len() > NARROW || keys.len() < NARROW {
-        for &key in keys {
-            row[key as usize] += 1;
-        }
-        return;
-    }
-    const LANES: usize = 4;
-    let mut lanes = [[0u32; NARROW]; LANES];
-    let (fours, rest) = keys.as_chunks::<LANES>();
-    for four in fours {
-        for (lane, key) in lanes.iter_mut().zip(four) {
-            // Keys are below the length of the row; the remainder avoids a bounds check.
-            lane[*key as usize % NARROW] += 1;
-        }
-    }
-    for &key in rest {
-        lanes[0][key as usize % NARROW] += 1;
-    }
-    for (key, count) in row.iter_mut().enumerate() {
-        *count += lanes.iter().map(|lane| lane[key]).sum::<u32>();
-    }
-}
-
-fn counted(width: u64, counts: &[u32]) -> Vec<Entry> {
+fn counted(width: u64, counts: &Counts) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for (parent, row) in counts.chunks(width.max(1) as usize).enumerate() {
-        for (key, &count) in row.iter().enumerate() {
-            if count > 0 {
-                entries.push(Entry {
-                    parent: parent as u32,
-                    key: key as u64,
-                    count: count.into(),
-                });
-            }
-        }
+    let width = width.max(1) as usize;
+    for parent in 0..counts.cell_count() / width {
+        counts.row(parent * width, width).scan(|key, count| {
+            entries.push(Entry {
+                parent: parent as u32,
+                key,
+                count: count.into(),
+            });
+            0
+        });
     }
     entries
 }

@@ -114,6 +114,12 @@ impl TermsPlan {
         self.zeros
     }
 
+    /// Returns whether collectors of different documents of a segment add up: what `include` and `exclude` allow, and
+    /// the buckets without documents, would have to be found for each of them.
+    pub(super) fn is_divisible(&self) -> bool {
+        !self.zeros && self.include.is_none() && self.exclude.is_none()
+    }
+
     pub(super) fn open(&self, scope: Scope, sub: Level) -> Result<Box<dyn Collector>> {
         let reader = &scope.segment.reader;
         let keys = match &self.source {

@@ -259,6 +259,15 @@ impl Selection {
         }
     }
 
+    /// Returns whether the rows to read match without a test of each, apart from their times.
+    pub(crate) fn matches_rows(&self, reach: &DocRange) -> bool {
+        let by_terms = matches!(
+            reach,
+            DocRange::All { by_terms: true } | DocRange::Runs { by_terms: true, .. }
+        );
+        !by_terms && matches!(self.matches, Matches::All)
+    }
+
     /// Returns whether every document of the segment matches, and none is deleted.
     pub(crate) fn is_whole(&self, reach: &DocRange, segment: &Segment) -> bool {
         let is_all = match reach {

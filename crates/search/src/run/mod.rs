@@ -15,6 +15,7 @@ pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod second_pass;
 pub(crate) mod segment_hits;
+pub(crate) mod segment_parts;
 pub(crate) mod segment_run;
 pub(crate) mod shard_plan;
 pub(crate) mod shared_state;

@@ -1,6 +1,7 @@
 //! The search of one segment: reads its matching documents block by block and passes them to the count, the hits
 //! and the aggregations.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use firn_model::Result;
@@ -8,6 +9,7 @@ use firn_query::aggs::Partials;
 use firn_query::search::TrackTotalHits;
 use firn_segment::columns::column::failed;
 use firn_segment::segment::Segment;
+use tantivy::DocId;
 use tantivy::query::Scorer;
 
 use super::best_first;
@@ -15,6 +17,7 @@ use super::matching_docs::{BLOCK, DocRange, Docs};
 use super::newest_first;
 use super::profile::{Part, Stopwatch};
 use super::segment_hits::Hits;
+use super::segment_parts::PartRead;
 use super::shard_plan::ShardPlan;
 use super::shared_state::Shared;
 use crate::aggs::{Background, BackgroundCount, Counted, DocumentOrder, SegmentAggs};
@@ -158,11 +161,23 @@ impl<'a> SegmentReading<'a> {
         reach: DocRange,
         hits: Option<Hits>,
     ) -> Result<Option<Self>> {
+        match shared.in_time(plan.selection.open_reach(segment, reach, plan.scoring))? {
+            Some(docs) => Self::of_docs(shared, plan, segment, order, docs, hits),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the aggregations over some documents; `None` if the timeout came first.
+    fn of_docs(
+        shared: &'a Shared,
+        plan: &'a ShardPlan,
+        segment: &'a Segment,
+        order: u32,
+        mut docs: Docs,
+        hits: Option<Hits>,
+    ) -> Result<Option<Self>> {
         let has_aggs = !plan.aggs.is_empty();
         let all_needed = has_aggs || shared.min_score.is_some() || shared.terminate_after > 0;
-        let Some(mut docs) = shared.in_time(plan.selection.open_reach(segment, reach, plan.scoring))? else {
-            return Ok(None);
-        };
         let manner = DocumentOrder {
             whole_shard: plan.single_segment,
             newest_first: docs.newest_first,
@@ -283,6 +298,34 @@ impl<'a> SegmentReading<'a> {
             None => false,
         }
     }
+}
+
+/// Reads some rows of a segment for the aggregations, if the request needs nothing else.
+pub(crate) fn read_part(
+    shared: &Shared,
+    plan: &ShardPlan,
+    segment: &Segment,
+    order: u32,
+    rows: Range<DocId>,
+) -> Result<PartRead> {
+    let mut part = PartRead {
+        aggs: None,
+        matched: 0,
+        is_whole: false,
+    };
+    if shared.should_stop()? {
+        return Ok(part);
+    }
+    let Some(docs) = shared.in_time(plan.selection.open_within(segment, rows))? else {
+        return Ok(part);
+    };
+    if let Some(mut reader) = SegmentReading::of_docs(shared, plan, segment, order, docs, None)? {
+        reader.read(&mut Stopwatch::start(None))?;
+        part.is_whole = reader.docs.finished;
+        part.matched = reader.matched;
+        part.aggs = reader.aggs;
+    }
+    Ok(part)
 }
 
 /// The result of the cache lookup for a segment.

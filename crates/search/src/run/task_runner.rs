@@ -14,12 +14,14 @@ use firn_segment::splits::dry_run::{catch, metered};
 use super::prefetch;
 use super::prepared_shard::{PreparedShard, Task};
 use super::progress::Reporter;
+use super::segment_parts::{PartOutcome, SegmentParts};
 use super::segment_run::{self, SegmentFacts};
 use super::shard_plan::ShardPlan;
 use super::shared_state::Shared;
 
-/// For fewer rows, one thread is faster than the time that other threads take to wake up.
-const SPREAD_ROWS_MIN: u64 = 1 << 14;
+/// For fewer rows, one thread is faster than the time that other threads take to wake up. Small in tests, so that they
+/// use several.
+const SPREAD_ROWS_MIN: u64 = if cfg!(test) { 1 << 12 } else { 1 << 14 };
 
 /// The work on one segment.
 pub(crate) type Step = fn(&Shared, &ShardPlan, &Segment, u32) -> Result<Option<Partials>>;
@@ -62,7 +64,62 @@ impl TaskRunner {
             }
             return Ok(());
         }
-        self.run(&Arc::new(unknown), segment_run::run)
+        self.run_divided(unknown)
+    }
+
+    /// Searches segments, the large ones in parts if that is possible.
+    fn run_divided(&self, tasks: Vec<Task>) -> Result<()> {
+        let threads = self.pool.thread_count().min(self.shared.threads_max);
+        let mut pieces = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            match self.parts_of(&task, threads)? {
+                Some(parts) => {
+                    let parts = Arc::new(parts);
+                    pieces.extend((0..parts.count()).map(|number| (task.clone(), Some((Arc::clone(&parts), number)))));
+                }
+                None => pieces.push((task, None)),
+            }
+        }
+        let (runner, count) = (self.clone(), pieces.len());
+        let outcomes = run_indexed_within(&self.pool, self.shared.threads_max, count, move |number| {
+            let (task, part) = &pieces[number];
+            match part {
+                Some((parts, number)) => runner.run_part(task, parts, *number),
+                None => runner.run_in(task, segment_run::run),
+            }
+        });
+        outcomes.into_iter().collect()
+    }
+
+    /// Divides a segment into parts; `None`: one thread reads it.
+    fn parts_of(&self, task: &Task, threads: usize) -> Result<Option<SegmentParts>> {
+        let (shard, shared) = (&self.ready[task.shard], &self.shared);
+        if threads < 2 || shard.has_failed() {
+            return Ok(None);
+        }
+        let divided = catch(|| SegmentParts::of(shared, shard.plan(), &task.segment, threads));
+        match divided {
+            Ok(parts) => Ok(parts),
+            Err(error) => shard.fail_with(Err(error)).map(|()| None),
+        }
+    }
+
+    /// Runs a part of a task, unless its shard has already failed.
+    fn run_part(&self, task: &Task, parts: &SegmentParts, number: usize) -> Result<()> {
+        let mut is_finished = false;
+        self.run_with(task, |shared, plan| {
+            match parts.run(shared, plan, &task.segment, task.order, number)? {
+                PartOutcome::Waits => Ok(None),
+                PartOutcome::Finished(partials) => {
+                    is_finished = true;
+                    Ok(partials)
+                }
+            }
+        })?;
+        if is_finished {
+            self.report(task);
+        }
+        Ok(())
     }
 
     /// Runs all tasks; fails only with errors that fail the whole request.
@@ -80,15 +137,26 @@ impl TaskRunner {
 
     /// Runs one task, unless its shard has already failed.
     fn run_in(&self, task: &Task, step: Step) -> Result<()> {
+        if self.run_with(task, |shared, plan| step(shared, plan, &task.segment, task.order))? {
+            self.report(task);
+        }
+        Ok(())
+    }
+
+    /// Runs work on a segment; returns false if its shard had already failed.
+    fn run_with(
+        &self,
+        task: &Task,
+        work: impl FnOnce(&Shared, &ShardPlan) -> Result<Option<Partials>>,
+    ) -> Result<bool> {
         let (shard, shared) = (&self.ready[task.shard], &self.shared);
         if shard.has_failed() {
-            return Ok(());
+            return Ok(false);
         }
-        let done = metered(&shared.ctx, || run_task(shared, shard, task, step));
+        let done = metered(&shared.ctx, || run_task(shared, shard, task, work));
         // Segments that could not be read in time are missing from the answer, which is no failure.
         shard.fail_with(shared.in_time(done).map(|_| ()))?;
-        self.report(task);
-        Ok(())
+        Ok(true)
     }
 
     /// Reports the results so far, if the request wants progress.
@@ -100,10 +168,13 @@ impl TaskRunner {
 }
 
 /// Runs one task. A panic is a bug, or a damaged file that the checks missed: it fails the shard, not the process.
-fn run_task(shared: &Shared, shard: &PreparedShard, task: &Task, step: Step) -> Result<()> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        catch(|| step(shared, shard.plan(), &task.segment, task.order))
-    }));
+fn run_task(
+    shared: &Shared,
+    shard: &PreparedShard,
+    task: &Task,
+    work: impl FnOnce(&Shared, &ShardPlan) -> Result<Option<Partials>>,
+) -> Result<()> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| catch(|| work(shared, shard.plan()))));
     let partials = match outcome {
         Ok(partials) => partials?,
         Err(_) => {

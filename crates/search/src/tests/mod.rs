@@ -14,6 +14,7 @@ mod many_values;
 mod meaning;
 mod metrics;
 mod number_counts;
+mod parts;
 mod patterns;
 mod products;
 mod profile;

@@ -283,7 +283,16 @@ pub(super) fn run_request(
     shards: Vec<Result<ShardSearch, FailedShard>>,
     request: SearchRequest,
 ) -> Result<SearchResponse> {
-    let pool = Arc::new(Pool::new("test", 2, 100));
+    run_on(2, shards, request)
+}
+
+/// Searches with this many threads.
+pub(super) fn run_on(
+    threads: usize,
+    shards: Vec<Result<ShardSearch, FailedShard>>,
+    request: SearchRequest,
+) -> Result<SearchResponse> {
+    let pool = Arc::new(Pool::new("test", threads, 100));
     search(shards, Arc::new(request), &pool, &RequestContext::new(), NOW_MS, LIMITS)
 }
 

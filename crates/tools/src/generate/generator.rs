@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 
 use super::event_type::{EventType, event_types};
+use super::profile::WeblogShape;
 use super::random::{Random, mix};
 use super::text::TimeWriter;
 use super::timeline::{Burst, Continued, Live, Timeline};
@@ -36,12 +37,28 @@ pub struct GeneratorConfig {
     pub seed: u64,
     /// Kind of events.
     pub kind: Kind,
+    /// Values of web logs; the default for other kinds.
+    pub weblog: WeblogShape,
     /// Format of the lines.
     pub format: Format,
     /// At least 1.
     pub tenants: usize,
     /// Time range of the events.
     pub span: Span,
+}
+
+impl GeneratorConfig {
+    /// Returns the configuration of web logs as lines of NDJSON, with as many tenants as their profile has.
+    pub fn weblog(seed: u64, shape: WeblogShape, span: Span) -> Self {
+        Self {
+            seed,
+            kind: Kind::Weblog,
+            weblog: shape,
+            format: Format::Ndjson,
+            tenants: shape.tenants(),
+            span,
+        }
+    }
 }
 
 /// Time range of the events.
@@ -105,6 +122,7 @@ impl Generator {
             (1..=TENANTS_MAX).contains(&config.tenants),
             "the number of tenants must be 1 to {TENANTS_MAX}"
         );
+        config.weblog.check(config.kind)?;
         let types = event_types()?;
         let draws = types.iter().enumerate();
         let draws: Vec<u16> = draws
@@ -153,7 +171,7 @@ impl Generator {
             types,
             source,
             times: TimeWriter::new(),
-            weblog: matches!(config.kind, Kind::Weblog).then(Weblog::default),
+            weblog: matches!(config.kind, Kind::Weblog).then(|| Weblog::new(config.weblog, config.seed)),
             action,
         })
     }
@@ -191,6 +209,10 @@ impl Generator {
                 let draw = random.below(self.draws.len() as u64) as usize;
                 (self.world.draw_tenant(random), usize::from(self.draws[draw]))
             }
+        };
+        let tenant = match &self.weblog {
+            Some(weblog) => weblog.draws.tenant(random, tenant, self.world.tenants.len()),
+            None => tenant,
         };
         let mut scene = Scene {
             world: &self.world,

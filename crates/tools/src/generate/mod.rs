@@ -6,6 +6,7 @@
 mod event_type;
 mod generator;
 mod mapping;
+mod profile;
 mod random;
 mod text;
 mod timeline;
@@ -27,6 +28,7 @@ use clap::{Args, ValueEnum};
 
 pub use generator::{Generator, GeneratorConfig, Span};
 pub use mapping::index_template;
+pub use profile::{Profile, WeblogShape};
 pub use random::{Random, mix};
 
 /// Write buffer in bytes.
@@ -42,7 +44,7 @@ const DAYS_MAX: f64 = 36_525.0;
 pub enum Kind {
     /// Network and security events of a company: 5 classes, over 60 types, over 250 fields.
     Events,
-    /// Web access logs: 14 fields, 466 bytes per line on average.
+    /// Web access logs: 14 fields, 466 bytes per line on average without a profile.
     Weblog,
 }
 
@@ -82,7 +84,8 @@ pub struct GenerateArgs {
     /// Current time [default: the system clock]
     #[arg(long)]
     now: Option<String>,
-    /// Number of tenants; the largest has about 20 % of the events [default: 40, weblog: 13]
+    /// Number of tenants; the largest has about 20 % of the events, unless they are uniform [default: 40; weblog: 13;
+    /// --profile unique: 200]
     #[arg(long)]
     tenants: Option<usize>,
     /// `ndjson`, or `bulk` for the body of a bulk request
@@ -94,6 +97,8 @@ pub struct GenerateArgs {
     /// Kind of events
     #[arg(long, value_enum, default_value_t = Kind::Events)]
     kind: Kind,
+    #[command(flatten)]
+    weblog: WeblogShape,
     /// Write to this file; `-` is standard output
     #[arg(long, default_value = "-")]
     out: PathBuf,
@@ -177,12 +182,13 @@ fn follow(args: &GenerateArgs, out: &mut dyn Write) -> Result<()> {
 fn config(args: &GenerateArgs, span: Span) -> GeneratorConfig {
     let (tenants, index) = match args.kind {
         Kind::Events => (40, "events-demo"),
-        Kind::Weblog => (13, "weblog-demo"),
+        Kind::Weblog => (args.weblog.tenants(), "weblog-demo"),
     };
     let index = args.index.clone().unwrap_or_else(|| index.to_owned());
     GeneratorConfig {
         seed: args.seed,
         kind: args.kind,
+        weblog: args.weblog,
         format: if args.format == "bulk" {
             Format::Bulk { index }
         } else {

@@ -31,6 +31,22 @@ impl Random {
         ((squared * bound as u128) >> 64) as usize
     }
 
+    /// Returns 0 to `bound` - 1 by a Zipf law: the n-th number is drawn a n-th as often as the first one. 0 if `bound`
+    /// is 0.
+    #[inline]
+    pub(crate) fn zipf(&mut self, bound: u64) -> u64 {
+        let bound = bound.max(1);
+        let octaves = u64::from(64 - bound.leading_zeros());
+        loop {
+            // Each octave of ranks is equally frequent; inside, the rejection gives a rank its frequency.
+            let first = 1_u64 << self.below(octaves);
+            let rank = first + self.below(first);
+            if rank <= bound && self.below(rank) < first {
+                return rank - 1;
+            }
+        }
+    }
+
     /// Returns true in `percent` of 100 cases.
     #[inline]
     pub(crate) fn percent(&mut self, percent: u64) -> bool {

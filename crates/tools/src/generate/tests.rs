@@ -9,19 +9,36 @@ use super::*;
 
 const START_MS: i64 = 1_795_000_000_000;
 
+fn span(events: u64) -> Span {
+    Span::Range {
+        start_ms: START_MS,
+        end_ms: START_MS + 3 * 86_400_000,
+        events,
+    }
+}
+
 fn generated(kind: Kind, events: u64, seed: u64) -> Vec<u8> {
-    let config = GeneratorConfig {
-        seed,
-        kind,
-        format: Format::Ndjson,
-        tenants: if kind == Kind::Weblog { 13 } else { 40 },
-        span: Span::Range {
-            start_ms: START_MS,
-            end_ms: START_MS + 3 * 86_400_000,
-            events,
+    let weblog = GeneratorConfig::weblog(seed, WeblogShape::default(), span(events));
+    all(&match kind {
+        Kind::Weblog => weblog,
+        Kind::Events => GeneratorConfig {
+            kind,
+            tenants: 40,
+            ..weblog
         },
+    })
+}
+
+fn profiled(profile: Profile, events: u64) -> Vec<u8> {
+    let shape = WeblogShape {
+        profile: Some(profile),
+        sentence_words: None,
     };
-    let mut generator = Generator::new(&config).unwrap();
+    all(&GeneratorConfig::weblog(1, shape, span(events)))
+}
+
+fn all(config: &GeneratorConfig) -> Vec<u8> {
+    let mut generator = Generator::new(config).unwrap();
     let mut out = Vec::new();
     let mut count = 0;
     loop {
@@ -30,6 +47,9 @@ fn generated(kind: Kind, events: u64, seed: u64) -> Vec<u8> {
             more => count += more,
         }
     }
+    let Span::Range { events, .. } = config.span else {
+        panic!("the events have no end");
+    };
     assert_eq!(count, events);
     out
 }
@@ -67,6 +87,24 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
     for kind in [Kind::Events, Kind::Weblog] {
         assert_eq!(generated(kind, 2000, 7), generated(kind, 2000, 7));
         assert_ne!(generated(kind, 2000, 7), generated(kind, 2000, 8));
+    }
+}
+
+/// 64-bit FNV-1a.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[test]
+fn the_bytes_of_a_seed_do_not_change_between_versions() {
+    for (kind, expect) in [
+        (Kind::Events, 0xdbf5_620b_3cea_f8a0),
+        (Kind::Weblog, 0xaddf_f1eb_0520_5a94),
+    ] {
+        let sum = checksum(&generated(kind, 1000, 1));
+        assert_eq!(sum, expect, "{kind:?}: {sum:#x}");
     }
 }
 
@@ -165,11 +203,117 @@ fn web_logs_have_their_size_fields_and_cardinalities() {
     assert!((25..70).contains(&average_message), "{average_message} bytes of text");
 }
 
+/// Counts the events by the values of a field, most frequent first.
+fn frequencies(bytes: &[u8], field: &str) -> Vec<u64> {
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    for event in lines(bytes) {
+        *counts.entry(event[field].to_string()).or_default() += 1;
+    }
+    let mut counts: Vec<u64> = counts.into_values().collect();
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    counts
+}
+
+/// Returns the share of the events with the most frequent word of the messages, and their words on average.
+fn words(bytes: &[u8]) -> (f64, f64) {
+    let (mut counts, mut words, mut events) = (HashMap::<String, u64>::new(), 0, 0);
+    for event in lines(bytes) {
+        events += 1;
+        let message = event["message"].as_str().unwrap().to_lowercase();
+        words += message.split(' ').count();
+        let distinct: BTreeSet<&str> = message.split(' ').collect();
+        for word in distinct {
+            *counts.entry(word.to_owned()).or_default() += 1;
+        }
+    }
+    let most = counts.values().max().copied().unwrap_or_default();
+    (most as f64 / f64::from(events), words as f64 / f64::from(events))
+}
+
+#[test]
+fn uniform_values_are_even() {
+    let bytes = profiled(Profile::Uniform, 20_000);
+    for (field, distinct) in [("tenant", 13), ("status", 13), ("host", 48)] {
+        let counts = frequencies(&bytes, field);
+        assert_eq!(counts.len(), distinct, "{field}");
+    }
+    for field in ["tenant", "host"] {
+        let counts = frequencies(&bytes, field);
+        assert!(counts[0] < counts[counts.len() - 1] * 3 / 2, "{field}: {counts:?}");
+    }
+    assert!(frequencies(&bytes, "client_ip")[0] < 10);
+    let (most, average) = words(&bytes);
+    assert!(most < 0.01, "a word is in {most}");
+    assert!((7.9..8.1).contains(&average), "{average} words");
+}
+
+#[test]
+fn zipf_values_have_few_frequent_and_many_rare_ones() {
+    let bytes = profiled(Profile::Zipf, 20_000);
+    let addresses = frequencies(&bytes, "client_ip");
+    // 1 / H(2^22) of the events have the first address, and half as many the second one.
+    let first = addresses[0] as f64 / 20_000.0;
+    assert!((0.055..0.072).contains(&first), "the first address has {first}");
+    let ratio = addresses[0] as f64 / addresses[1] as f64;
+    assert!(
+        (1.7..2.3).contains(&ratio),
+        "the first address has {ratio} times as many as the second one"
+    );
+    let once = addresses.iter().filter(|count| **count == 1).count();
+    assert!(once > addresses.len() * 2 / 3, "{once} of {} once", addresses.len());
+    let tenants = frequencies(&bytes, "tenant");
+    assert!(tenants.len() == 13 && tenants[0] > 3 * tenants[12], "{tenants:?}");
+}
+
+#[test]
+fn unique_addresses_do_not_repeat_and_one_word_is_in_two_thirds() {
+    let bytes = profiled(Profile::Unique, 30_000);
+    assert_eq!(frequencies(&bytes, "client_ip").len(), 30_000);
+    assert!(frequencies(&bytes, "session").len() > 29_990);
+    let (most, average) = words(&bytes);
+    assert!((0.63..0.70).contains(&most), "a word is in {most}");
+    assert!((12.9..13.1).contains(&average), "{average} words");
+    let tenants = frequencies(&bytes, "tenant");
+    assert_eq!(tenants.len(), 200);
+    assert!(tenants[0] > 100 * tenants[199], "{tenants:?}");
+}
+
+#[test]
+fn words_are_distinct() {
+    let mut seen = BTreeSet::new();
+    for rank in 0..=u64::from(u16::MAX) {
+        let mut word = Vec::new();
+        profile::write_word(&mut word, rank);
+        assert!(word.len() >= 4 && seen.insert(word), "{rank}");
+    }
+}
+
+#[test]
+fn sentences_have_the_wanted_length_and_profiles_are_for_web_logs() {
+    for wanted in [1, 2, 40] {
+        let shape = WeblogShape {
+            profile: Some(Profile::Zipf),
+            sentence_words: Some(wanted),
+        };
+        let config = GeneratorConfig::weblog(1, shape, span(5000));
+        let (_, average) = words(&all(&config));
+        let ratio = average / f64::from(wanted);
+        assert!((0.95..1.05).contains(&ratio), "{average} words, wanted {wanted}");
+        let refused = Generator::new(&GeneratorConfig {
+            kind: Kind::Events,
+            ..config
+        });
+        let error = refused.err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some("--profile is for events of --kind weblog"));
+    }
+}
+
 #[test]
 fn bulk_bodies_alternate_actions_and_events() {
     let config = GeneratorConfig {
         seed: 1,
         kind: Kind::Events,
+        weblog: WeblogShape::default(),
         format: Format::Bulk {
             index: "events-x".to_owned(),
         },
@@ -215,6 +359,7 @@ fn what_goes_on_has_the_rhythm_and_the_volume_of_the_history() {
         let config = GeneratorConfig {
             seed: 28,
             kind: Kind::Events,
+            weblog: WeblogShape::default(),
             format: Format::Ndjson,
             tenants: 5,
             span,

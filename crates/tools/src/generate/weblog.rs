@@ -1,6 +1,7 @@
-//! Web access log events: 14 fields and 465.6 bytes a line on average, the size for which the results in `bench/` are
-//! stated.
+//! Web access log events of 14 fields. Without a profile, a line has 465.6 bytes on average, the size for which the
+//! results in `bench/` are stated.
 
+use super::profile::{Draws, WeblogShape};
 use super::random::{Random, mix};
 use super::text::{write_ipv4, write_unsigned};
 use super::value::{Mapping, Scene, public_address, write_word};
@@ -8,9 +9,6 @@ use super::words::{CITIES, STEMS};
 
 /// Average bytes of a line with its newline, in tenths.
 const LINE_BYTES_TENTHS: i64 = 4656;
-/// Number of recurring clients, and their share of the events.
-const CLIENTS: usize = 120_000;
-const RECURRING_PERCENT: u64 = 97;
 /// Lengths of the text before the adjustment.
 const MESSAGE_BYTES: std::ops::Range<i64> = 15..66;
 /// User agents of browsers, without the platform.
@@ -55,13 +53,22 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("message", Mapping::Text),
 ];
 
-/// Keeps the average: by how many tenths of a byte the lines so far are too long.
-#[derive(Debug, Default)]
+/// Writes the events.
+#[derive(Debug)]
 pub(crate) struct Weblog {
+    pub(crate) draws: Draws,
+    /// Keeps the average: by how many tenths of a byte the lines so far are too long.
     excess_tenths: i64,
 }
 
 impl Weblog {
+    pub(crate) fn new(shape: WeblogShape, seed: u64) -> Self {
+        Self {
+            draws: Draws::new(shape, seed),
+            excess_tenths: 0,
+        }
+    }
+
     pub(crate) fn write(&mut self, out: &mut Vec<u8>, scene: &mut Scene<'_>) {
         let line_start = out.len();
         let tenant = scene.subject.tenant;
@@ -70,26 +77,24 @@ impl Weblog {
         out.extend_from_slice(b"\",\"tenant\":\"");
         out.extend_from_slice(&scene.world.tenants[tenant].name);
         let random = &mut *scene.random;
-        let client = match random.percent(RECURRING_PERCENT) {
-            true => mix(random.skewed(CLIENTS) as u64),
-            false => random.next(),
-        };
+        let client = self.draws.client(random);
+        let draws = &self.draws;
         out.extend_from_slice(b"\",\"client_ip\":\"");
         write_ipv4(out, public_address(client));
         out.extend_from_slice(b"\",\"method\":\"");
-        let method = ["GET", "POST", "GET", "PUT", "HEAD", "DELETE", "OPTIONS"][random.skewed(7)];
+        let method = ["GET", "POST", "GET", "PUT", "HEAD", "DELETE", "OPTIONS"][draws.pick(random, 7)];
         out.extend_from_slice(method.as_bytes());
         out.extend_from_slice(b"\",\"path\":\"");
-        write_path(out, random);
+        write_path(out, random, draws);
         out.extend_from_slice(b"\",\"status\":");
         let status = [
             200, 200, 200, 304, 201, 301, 404, 302, 204, 400, 403, 500, 503, 429, 401,
-        ][random.skewed(15)];
+        ][draws.pick(random, 15)];
         write_unsigned(out, status);
         out.extend_from_slice(b",\"bytes\":");
-        write_unsigned(out, random.logarithmic(120, 4_000_000));
+        write_unsigned(out, draws.amount(random, 120, 4_000_000));
         out.extend_from_slice(b",\"duration_ms\":");
-        write_unsigned(out, random.logarithmic(1, 8000));
+        write_unsigned(out, draws.amount(random, 1, 8000));
         out.extend_from_slice(b",\"user_agent\":\"");
         // A client keeps its browser.
         let browser = ((client >> 8) & 0xff) * (client & 0xff) * BROWSERS.len() as u64;
@@ -97,9 +102,9 @@ impl Weblog {
         out.extend_from_slice(PLATFORMS[(platform >> 8) as usize].as_bytes());
         out.extend_from_slice(BROWSERS[(browser >> 16) as usize].as_bytes());
         out.extend_from_slice(b"\",\"referrer\":\"");
-        write_referrer(out, random);
+        write_referrer(out, random, draws);
         out.extend_from_slice(b"\",\"host\":\"web-");
-        let host = random.skewed(HOSTS) as u64;
+        let host = draws.pick(random, HOSTS) as u64;
         write_unsigned(out, 10 + host);
         out.extend_from_slice(b"\",\"session\":\"");
         // A client keeps its session.
@@ -109,18 +114,24 @@ impl Weblog {
         let city = ((client >> 24) & 0xff) as usize * ((client >> 16) & 0xff) as usize * CITIES.len();
         out.extend_from_slice(CITIES[city >> 16].0.as_bytes());
         out.extend_from_slice(b"\",\"message\":\"");
-        self.write_message(out, random);
+        let message_start = out.len();
+        match draws.profile {
+            Some(_) => draws.write_sentence(out, random),
+            None => self.write_phrases(out, random),
+        }
+        if let Some(first) = out.get_mut(message_start) {
+            first.make_ascii_uppercase();
+        }
         out.extend_from_slice(b"\"}\n");
         self.excess_tenths += (out.len() - line_start) as i64 * 10 - LINE_BYTES_TENTHS;
     }
 
     /// Writes phrases, which repeat as in the messages of programs, with a number now and then. Their count keeps the
     /// average length of the lines over some hundreds of events.
-    fn write_message(&self, out: &mut Vec<u8>, random: &mut Random) {
+    fn write_phrases(&self, out: &mut Vec<u8>, random: &mut Random) {
         let wanted = MESSAGE_BYTES.start + random.below((MESSAGE_BYTES.end - MESSAGE_BYTES.start) as u64) as i64;
         let correction = (self.excess_tenths / 10 / 32).clamp(-60, 60);
-        let start = out.len();
-        let end = start + (wanted - correction).max(20) as usize;
+        let end = out.len() + (wanted - correction).max(20) as usize;
         loop {
             write_phrase(out, mix(random.skewed(PHRASES) as u64 ^ 0xf4a5e));
             if out.len() >= end {
@@ -131,9 +142,6 @@ impl Weblog {
                 write_unsigned(out, random.logarithmic(1, 100_000));
                 out.push(b' ');
             }
-        }
-        if let Some(first) = out.get_mut(start) {
-            first.make_ascii_uppercase();
         }
     }
 }
@@ -157,9 +165,9 @@ fn write_code(out: &mut Vec<u8>, mut bits: u64) {
     }
 }
 
-fn write_path(out: &mut Vec<u8>, random: &mut Random) {
+fn write_path(out: &mut Vec<u8>, random: &mut Random, draws: &Draws) {
     // Some 800 routes, some of which contain a number.
-    let route = mix(random.skewed(800) as u64 ^ 0x7a7e);
+    let route = mix(draws.pick(random, 800) as u64 ^ 0x7a7e);
     out.extend_from_slice([&b"/api/v1/"[..], b"/static/", b"/shop/", b"/account/", b"/"][(route % 5) as usize]);
     out.extend_from_slice(STEMS[(route >> 8) as usize % STEMS.len()].as_bytes());
     if route >> 50 & 3 != 0 {
@@ -169,22 +177,22 @@ fn write_path(out: &mut Vec<u8>, random: &mut Random) {
     match route >> 40 & 7 {
         0..3 => {
             out.push(b'/');
-            write_unsigned(out, random.logarithmic(1, 200_000));
+            write_unsigned(out, draws.path_number(random));
         }
         3 => {
             out.extend_from_slice(b"?page=");
-            write_unsigned(out, 1 + random.skewed(40) as u64);
+            write_unsigned(out, 1 + draws.pick(random, 40) as u64);
         }
         _ => {}
     }
 }
 
-fn write_referrer(out: &mut Vec<u8>, random: &mut Random) {
+fn write_referrer(out: &mut Vec<u8>, random: &mut Random, draws: &Draws) {
     if random.percent(40) {
         out.push(b'-');
         return;
     }
-    let page = mix(random.skewed(REFERRERS) as u64 ^ 0x4ef);
+    let page = mix(draws.pick(random, REFERRERS) as u64 ^ 0x4ef);
     out.extend_from_slice(b"https://");
     out.extend_from_slice(STEMS[page as usize % 60].as_bytes());
     out.extend_from_slice(b".example/");

@@ -11,6 +11,7 @@ use tantivy::DocId;
 
 use super::super::super::TenantRestriction;
 use super::super::collector::{Collector, Level, PACE};
+use super::super::counts::CountRow;
 use super::super::table::{Entry, Table};
 use super::stored::{Origin, SegmentCounts};
 use super::{Allowed, Cut, Keys, Missing, missing_key, stored_key, string_key};
@@ -65,11 +66,17 @@ impl Collector for TermsCollector {
         };
         if simple {
             // One value each: documents and parents are those of the block.
-            if self.keys.column().is_some() {
-                let base = self.base;
-                self.block.extend(self.values.raws.iter().map(|raw| raw - base));
-            }
-            self.table.add(buckets, &self.block, &mut self.slots)?;
+            let is_column = self.keys.column().is_some();
+            let keys = match self.base {
+                0 if is_column => &self.values.raws,
+                base => {
+                    if is_column {
+                        self.block.extend(self.values.raws.iter().map(|raw| raw - base));
+                    }
+                    &self.block
+                }
+            };
+            self.table.add(buckets, keys, &mut self.slots)?;
             return match self.sub.is_empty() {
                 true => Ok(()),
                 false => self.sub.collect(docs, &self.slots),
@@ -113,6 +120,14 @@ impl Collector for TermsCollector {
         }
     }
 
+    fn into_counts(self: Box<Self>) -> Option<Table> {
+        Some(self.table)
+    }
+
+    fn absorb(&mut self, counts: Table) -> Result<()> {
+        self.table.absorb(counts)
+    }
+
     fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
         let sub_count = if self.sub.is_empty() {
             0
@@ -129,7 +144,7 @@ impl Collector for TermsCollector {
             && self.table.row(0).is_some()
         {
             let rows: Vec<CutRow> = (0..bucket_count as u32)
-                .map(|parent| cut_row(parent, self.table.row(parent).unwrap_or_default(), cut))
+                .filter_map(|parent| Some(cut_row(parent, self.table.row(parent)?, cut)))
                 .collect();
             return self.finish_rows(rows);
         }
@@ -207,24 +222,15 @@ pub(super) struct CutRow {
 }
 
 /// Selects buckets from the counts of one parent by key, without building a list of all of them.
-pub(super) fn cut_row(parent: u32, counts: &[u32], cut: &Cut) -> CutRow {
+pub(super) fn cut_row(parent: u32, counts: CountRow<'_>, cut: &Cut) -> CutRow {
     // Keys ascend, so among equal counts a later key loses, unless the order prefers later keys.
     let by_count_alone = cut.is_by_count_then_key();
     let keep = if cut.keep == 0 { usize::MAX } else { cut.keep };
-    let mut top: Vec<Entry> = Vec::new();
-    let (mut total, mut candidates, mut floor) = (0u64, 0usize, 0u32);
-    for (key, &count) in counts.iter().enumerate() {
-        if count == 0 {
-            continue;
-        }
-        total += u64::from(count);
-        candidates += 1;
-        if count <= floor {
-            continue;
-        }
+    let (mut top, mut floor) = (Vec::<Entry>::new(), 0u32);
+    let totals = counts.scan(|key, count| {
         top.push(Entry {
             parent,
-            key: key as u64,
+            key,
             count: count.into(),
         });
         if top.len() >= keep.saturating_mul(2) {
@@ -234,12 +240,13 @@ pub(super) fn cut_row(parent: u32, counts: &[u32], cut: &Cut) -> CutRow {
                 floor = top.iter().map(|entry| entry.count as u32).min().unwrap_or_default();
             }
         }
-    }
+        floor
+    });
     top.sort_unstable_by(|a, b| cut.compare(a, b));
     top.truncate(keep);
     CutRow {
-        other_doc_count: total - top.iter().map(|entry| entry.count).sum::<u64>(),
-        is_cut: candidates > top.len(),
+        other_doc_count: totals.total - top.iter().map(|entry| entry.count).sum::<u64>(),
+        is_cut: totals.value_count > top.len(),
         top,
     }
 }

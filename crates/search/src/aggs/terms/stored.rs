@@ -10,6 +10,7 @@ use firn_segment::schema;
 use firn_segment::schema::Class;
 use tantivy::SegmentReader;
 
+use super::super::counts::{Counts, RowTotals};
 use super::super::table::Table;
 use super::collector::cut_row;
 use super::{Cut, string_key};
@@ -31,9 +32,8 @@ pub(super) struct Origin {
 /// Counts of one segment by ordinal; see the module.
 pub(super) struct SegmentCounts {
     /// By ordinal.
-    counts: Vec<u32>,
-    total: u64,
-    value_count: usize,
+    counts: Counts,
+    totals: RowTotals,
     strings: StrColumn,
     origin: Origin,
     memory: Memory,
@@ -44,17 +44,14 @@ impl SegmentCounts {
     /// Moves the counts out of a table with one parent; `None`: they are not stored by key, or are so few that they
     /// can be resolved at once.
     pub(super) fn take(table: &mut Table, strings: &StrColumn, origin: &Origin) -> Option<Arc<Self>> {
-        let row = table.row(0)?;
-        let value_count = row.iter().filter(|count| **count > 0).count();
-        if value_count < VALUES_MIN {
+        let totals = table.row(0)?.totals();
+        if totals.value_count < VALUES_MIN {
             return None;
         }
-        let total = row.iter().map(|count| u64::from(*count)).sum();
         let (counts, memory, bytes) = table.take_row()?;
         Some(Arc::new(Self {
             counts,
-            total,
-            value_count,
+            totals,
             strings: strings.clone(),
             origin: origin.clone(),
             memory,
@@ -92,22 +89,23 @@ impl Drop for SegmentCounts {
 impl fmt::Debug for SegmentCounts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = &self.origin.path;
-        write!(formatter, "SegmentCounts({path}, {} values)", self.value_count)
+        write!(formatter, "SegmentCounts({path}, {} values)", self.totals.value_count)
     }
 }
 
 impl ValueCounts for SegmentCounts {
     fn value_count(&self) -> usize {
-        self.value_count
+        self.totals.value_count
     }
 
     fn total(&self) -> u64 {
-        self.total
+        self.totals.total
     }
 
     fn most_frequent(&self, count: usize) -> Result<(Vec<(KeyBytes, u64)>, u64)> {
         // One more entry gives the highest count of the others.
-        let mut entries = cut_row(0, &self.counts, &Cut::most_frequent(count.saturating_add(1))).top;
+        let row = self.counts.row(0, self.counts.cell_count());
+        let mut entries = cut_row(0, row, &Cut::most_frequent(count.saturating_add(1))).top;
         let floor = entries.get(count).map_or(0, |entry| entry.count);
         entries.truncate(count);
         entries.sort_unstable_by_key(|entry| entry.key);
@@ -141,8 +139,7 @@ impl ValueCounts for SegmentCounts {
                     .term_ord(value.as_bytes())?
                     .map(|ordinal| ordinal as usize),
             };
-            let count = ordinal.and_then(|ordinal| self.counts.get(ordinal));
-            found.push(count.copied().unwrap_or_default().into());
+            found.push(ordinal.map_or(0, |ordinal| self.counts.get(ordinal).into()));
         }
         Ok(found)
     }
