@@ -4,6 +4,7 @@
 mod aggregations;
 mod buckets;
 mod combinations;
+mod distinct_counts;
 mod extremes;
 mod groups;
 mod highlight;
