@@ -150,6 +150,11 @@ impl DiskDirectory {
         Ok(())
     }
 
+    /// Whether the segment has a file of this name.
+    pub fn has_file(&self, name: &str) -> bool {
+        self.shared.sums.contains_key(name) || self.shared.checksums.lock().contains_key(name)
+    }
+
     /// Returns the first damage that any read found in its files.
     pub fn damage(&self) -> Option<&Error> {
         self.shared.damage.get()

@@ -11,6 +11,7 @@ pub mod columns;
 pub mod commit_point;
 pub mod deletes;
 pub mod directory;
+pub mod distinct;
 pub mod field_lengths;
 pub mod frozen_segment;
 pub mod path_lengths;

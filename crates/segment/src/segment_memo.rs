@@ -1,13 +1,16 @@
 //! Data computed once from a segment and cached while it is open: a segment never changes.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
-use firn_model::Error;
+use firn_model::{Error, Result};
 use tantivy::SegmentReader;
 use tantivy::columnar::Column;
+use tantivy::directory::{Directory, FileHandle};
 use tantivy::index::SegmentId;
 
 use crate::directory::DiskDirectory;
+use crate::distinct::{DISTINCT_FILE, DistinctFile};
 use crate::field_lengths::Lengths;
 use crate::segment_cache::CACHE;
 use crate::splits::OpenSplit;
@@ -27,6 +30,8 @@ pub struct SegmentMemo {
     /// The folder of the segment, if it is on disk.
     directory: Option<DiskDirectory>,
     time_zones: OnceLock<Option<Arc<Zones>>>,
+    /// The file of prepared hashes, opened at its first use.
+    distinct: OnceLock<Option<Arc<DistinctFile>>>,
     /// The cache that holds results of the segment, if there is one.
     cache: OnceLock<Weak<dyn DependentCache>>,
     /// Lengths of texts, counted when a query first scores by them.
@@ -51,6 +56,7 @@ impl SegmentMemo {
             split: None,
             directory: None,
             time_zones: OnceLock::new(),
+            distinct: OnceLock::new(),
             cache: OnceLock::new(),
             lengths: Lengths::default(),
         }
@@ -68,6 +74,35 @@ impl SegmentMemo {
         let mut derived = Self::new(reader);
         derived.directory = Some(directory);
         derived
+    }
+
+    /// Creates the data of a segment in memory with a file of prepared hashes.
+    pub fn with_distinct(reader: &SegmentReader, file: Arc<dyn FileHandle>) -> Result<Self> {
+        let derived = Self::new(reader);
+        let file = DistinctFile::open(file)?.map(Arc::new);
+        derived.distinct.get_or_init(|| file);
+        Ok(derived)
+    }
+
+    /// Returns the prepared hashes of the segment; `None`: it has none.
+    pub fn distinct(&self) -> Result<Option<Arc<DistinctFile>>> {
+        if let Some(file) = self.distinct.get() {
+            return Ok(file.clone());
+        }
+        let directory = self
+            .directory
+            .as_ref()
+            .filter(|directory| directory.has_file(DISTINCT_FILE));
+        let file = match directory {
+            Some(directory) => {
+                let handle = directory.get_file_handle(Path::new(DISTINCT_FILE));
+                let handle =
+                    handle.map_err(|error| Error::internal(format!("cannot open [{DISTINCT_FILE}]: {error}")))?;
+                DistinctFile::open(handle)?.map(Arc::new)
+            }
+            None => None,
+        };
+        Ok(self.distinct.get_or_init(|| file).clone())
     }
 
     /// Returns the damage that was found in the files of the segment.

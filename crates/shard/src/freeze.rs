@@ -6,6 +6,7 @@ use firn_model::Result;
 use firn_segment::block_checksums::CHECKSUMS_FILE;
 use firn_segment::commit_point::{read_deletes, segment_dir};
 use firn_segment::deletes::DeleteSet;
+use firn_segment::distinct::DISTINCT_FILE;
 use firn_segment::frozen_segment::FrozenSegment;
 
 use super::Shard;
@@ -23,8 +24,9 @@ impl Shard {
             let open = self.open_segment(generation)?;
             let dir = segment_dir(&self.config.dir, generation);
             let mut meta = segment.meta.clone();
-            // A split has page checksums, and a restore rebuilds this file.
+            // A split has page checksums, and a restore rebuilds these files.
             meta.files.remove(CHECKSUMS_FILE);
+            meta.files.remove(DISTINCT_FILE);
             let mut files = BTreeMap::new();
             for name in meta.files.keys() {
                 files.insert(name.clone(), self.config.disk.map(&dir.join(name))?);

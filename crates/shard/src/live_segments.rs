@@ -12,6 +12,7 @@ use firn_segment::block_checksums::CHECKSUMS_FILE;
 use firn_segment::commit_point::{DeletesFile, SegmentMeta, damaged, segment_dir};
 use firn_segment::deletes::DeleteSet;
 use firn_segment::directory::DiskDirectory;
+use firn_segment::distinct;
 use firn_segment::schema::{IGNORED, fields};
 use firn_segment::segment::{AliveBits, Segment};
 use firn_segment::segment_memo::SegmentMemo;
@@ -141,6 +142,7 @@ impl OpenSegment {
         if let Some(filter) = &filter {
             directory.write_small(FILTER_FILE, filter.as_bytes())?;
         }
+        distinct::write(directory, reader.segment_id(), meta.docs)?;
         meta.files = directory.finish()?;
         meta.size_bytes = meta.files.values().map(|sum| sum.len).sum();
         Self::new(index, reader, directory.clone(), meta, filter, tenants)

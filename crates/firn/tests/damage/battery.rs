@@ -155,6 +155,11 @@ pub fn questions() -> Vec<Question> {
         "/both/_count",
         json!({"query": {"range": {"n": {"lt": 50}}}}),
     ));
+    for query in [json!({"match_all": {}}), json!({"range": {"n": {"lt": 4000}}})] {
+        let aggs = json!({"keys": {"cardinality": {"field": "key"}}});
+        let body = json!({"size": 0, "track_total_hits": true, "query": query, "aggs": aggs});
+        all.push(question(Who::Operator, "POST", "/many/_search", body));
+    }
     all.extend(of_snapshots());
     all
 }

@@ -27,6 +27,7 @@ pub enum Class {
     Segment,
     IdFilter,
     TenantStatistics,
+    DistinctCounts,
     MountManifest,
     LocalCopy,
     RegionData,
@@ -41,7 +42,7 @@ pub enum Class {
 }
 
 impl Class {
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Catalog,
         Self::CatalogCopy,
         Self::Control,
@@ -58,6 +59,7 @@ impl Class {
         Self::Segment,
         Self::IdFilter,
         Self::TenantStatistics,
+        Self::DistinctCounts,
         Self::MountManifest,
         Self::LocalCopy,
         Self::RegionData,
@@ -93,6 +95,7 @@ impl Class {
             [_, "indices", _, _, "wal", _] => Self::Wal,
             [_, "indices", _, _, "segments", _, "ids.filter"] => Self::IdFilter,
             [_, "indices", _, _, "segments", _, "tenants.bin"] => Self::TenantStatistics,
+            [_, "indices", _, _, "segments", _, "distinct.bin"] => Self::DistinctCounts,
             [_, "indices", _, _, "segments", _, _] => Self::Segment,
             [_, "indices", _, _, "segments", _] => Self::Deletes,
             [_, "indices", _, _, name] if name.starts_with("commit-") => Self::CommitPoint,

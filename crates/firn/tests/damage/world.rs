@@ -14,6 +14,8 @@ pub const PASSWORD: &str = "correct horse";
 /// Events of the shared stream of two tenants, before the kill and after it.
 const EVENTS: usize = 600;
 const LATER_EVENTS: usize = 60;
+/// Events of an index, each with a value of its own.
+const MANY_VALUES: usize = 4500;
 /// Folder of firn's data in a copy.
 pub const DATA: &str = "data";
 pub const WARM: &str = "warm";
@@ -202,6 +204,15 @@ fn fill(node: &Node, operator: &Client) -> Keys {
     operator.ok("POST", "/plain-warm/_flush", &Value::Null);
     let actions = json!({"actions": [{"add": {"index": "plain-warm", "alias": "both"}}]});
     operator.ok("POST", "/_aliases", &actions);
+
+    // Enough values for a file of prepared hashes.
+    let properties = json!({"key": {"type": "keyword"}, "n": {"type": "long"}});
+    operator.ok("PUT", "/many", &json!({"mappings": {"properties": properties}}));
+    let lines: String = (0..MANY_VALUES)
+        .map(|number| format!("{{\"index\":{{}}}}\n{{\"key\":\"k{number}\",\"n\":{number}}}\n"))
+        .collect();
+    bulk(operator, "/many/_bulk?refresh=true", &lines);
+    operator.ok("POST", "/many/_forcemerge?max_num_segments=1", &Value::Null);
 
     // Source of later mounts, with deletes, in two snapshots.
     let body = json!({"mappings": mappings});

@@ -17,6 +17,8 @@ use tantivy::{DocId, SegmentReader};
 use super::super::compile::Compiler;
 use super::collector::{Collector, Scope};
 use super::known_values::{KnownValues, ReadColumn, ReadValues};
+use super::prepared_cardinality;
+use super::prepared_cardinality::PreparedCollector;
 use super::source::{self, Source};
 use super::table::Mixer;
 use crate::compile::field::{NANOS, Numeric};
@@ -100,6 +102,27 @@ impl CardinalityPlan {
             Source::Constant(text) => Some(Values::One(hash_bytes(text.as_bytes()))),
             Source::Nothing => None,
         };
+        let origin = match &self.source {
+            Source::Strings { class, path, .. } => Some(StringOrigin {
+                reader: reader.clone(),
+                class: *class,
+                path: path.clone(),
+            }),
+            _ => None,
+        };
+        if let (Source::Strings { class, path, .. }, Some(Values::Strings(strings))) = (&self.source, &values)
+            && self.empty.takes_prepared()
+            && let Some(prepared) = prepared_cardinality::find(scope.segment, *class, path, strings)?
+        {
+            return Ok(Box::new(PreparedCollector::new(
+                strings.clone(),
+                prepared,
+                self.missing,
+                self.empty.clone(),
+                scope.memory,
+                origin,
+            )));
+        }
         Ok(Box::new(CardinalityCollector {
             base: values.as_ref().and_then(narrow),
             values,
@@ -112,10 +135,7 @@ impl CardinalityPlan {
             accounted: 0,
             block: ValueBlock::default(),
             memory: scope.memory.clone(),
-            origin: match &self.source {
-                Source::Strings { class, path, .. } => Some((reader.clone(), *class, path.clone())),
-                _ => None,
-            },
+            origin,
         }))
     }
 }
@@ -174,8 +194,14 @@ struct CardinalityCollector {
     accounted: usize,
     block: ValueBlock,
     memory: Memory,
-    /// The column whose strings can be read as a whole.
-    origin: Option<(SegmentReader, Class, String)>,
+    origin: Option<StringOrigin>,
+}
+
+/// The column whose strings can be read as a whole.
+pub(super) struct StringOrigin {
+    reader: SegmentReader,
+    class: Class,
+    path: String,
 }
 
 impl CardinalityCollector {
@@ -280,42 +306,57 @@ impl Collector for CardinalityCollector {
             }
         }
         if let Some(Values::Strings(strings)) = &self.values {
-            let sketches = &mut self.sketches;
-            let texts = match &self.origin {
-                Some((reader, class, path)) if strings.num_terms() >= TEXTS_MIN => {
-                    Texts::of(reader, *class, path, &mut || Ok(()))?
-                }
-                _ => None,
-            };
+            let first = ones(&self.first).map(|ordinal| (ordinal, 0));
             let others = self.others.drain().map(|(bucket, ordinal)| (ordinal, bucket));
-            if let Some(texts) = texts {
-                for (ordinal, bucket) in ones(&self.first).map(|ordinal| (ordinal, 0)).chain(others) {
-                    if let Some(sketch) = sketches.get_mut(bucket as usize) {
-                        sketch.insert(hash_bytes(texts.get(ordinal as usize)));
-                    }
-                }
-            } else {
-                let mut seen: Vec<(u64, u32)> = others.chain(ones(&self.first).map(|ordinal| (ordinal, 0))).collect();
-                seen.sort_unstable();
-                let ordinals: Vec<u64> = seen.iter().map(|(ordinal, _)| *ordinal).collect();
-                let mut next = 0;
-                strings.dictionary().sorted_ords_to_term_cb(&ordinals, |term| {
-                    let sketch = seen
-                        .get(next)
-                        .and_then(|(_, bucket)| sketches.get_mut(*bucket as usize));
-                    if let Some(sketch) = sketch {
-                        sketch.insert(hash_bytes(term));
-                    }
-                    next += 1;
-                })?;
-            }
+            hash_ordinals(strings, self.origin.as_ref(), first.chain(others), &mut self.sketches)?;
         }
         Ok(self.sketches.into_iter().map(Partial::Cardinality).collect())
     }
 }
 
+/// Inserts the hashes of ordinals, each with its bucket, into the sketches of their buckets.
+pub(super) fn hash_ordinals(
+    strings: &StrColumn,
+    origin: Option<&StringOrigin>,
+    ordinals: impl Iterator<Item = (u64, u32)>,
+    sketches: &mut [Sketch],
+) -> Result<()> {
+    let mut ordinals = ordinals.peekable();
+    if ordinals.peek().is_none() {
+        return Ok(());
+    }
+    let texts = match origin {
+        Some(origin) if strings.num_terms() >= TEXTS_MIN => {
+            Texts::of(&origin.reader, origin.class, &origin.path, &mut || Ok(()))?
+        }
+        _ => None,
+    };
+    if let Some(texts) = texts {
+        for (ordinal, bucket) in ordinals {
+            if let Some(sketch) = sketches.get_mut(bucket as usize) {
+                sketch.insert(hash_bytes(texts.get(ordinal as usize)));
+            }
+        }
+        return Ok(());
+    }
+    let mut ordinals: Vec<(u64, u32)> = ordinals.collect();
+    ordinals.sort_unstable();
+    let sorted: Vec<u64> = ordinals.iter().map(|(ordinal, _)| *ordinal).collect();
+    let mut next = 0;
+    strings.dictionary().sorted_ords_to_term_cb(&sorted, |term| {
+        let sketch = ordinals
+            .get(next)
+            .and_then(|(_, bucket)| sketches.get_mut(*bucket as usize));
+        if let Some(sketch) = sketch {
+            sketch.insert(hash_bytes(term));
+        }
+        next += 1;
+    })?;
+    Ok(())
+}
+
 /// Returns the positions of the bits that are set.
-fn ones(words: &[u64]) -> impl Iterator<Item = u64> + '_ {
+pub(super) fn ones(words: &[u64]) -> impl Iterator<Item = u64> + '_ {
     words.iter().enumerate().flat_map(|(word, &bits)| {
         let mut bits = bits;
         std::iter::from_fn(move || {

@@ -1,11 +1,13 @@
 //! Collector of one aggregation on one segment, and the collectors of one level of the tree.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::Watch;
 use firn_query::aggs::{Partial, Partials};
 use firn_scheduler::yield_now;
+use firn_segment::distinct::StoredZones;
 use firn_segment::segment::Segment;
 use tantivy::DocId;
 
@@ -55,6 +57,17 @@ pub(super) trait Collector: Send {
         Err(Error::internal("an aggregation was collected in parts that cannot be"))
     }
 
+    /// Returns the documents that [`Self::collect_zone`] takes; `None`: it must read all documents.
+    fn zones(&self) -> Option<StoredZones> {
+        None
+    }
+
+    /// Collects all documents of a zone for parent bucket 0. The zone is one of [`Self::zones`] and ends in
+    /// `documents`; none of them is deleted.
+    fn collect_zone(&mut self, _documents: Range<DocId>) -> Result<()> {
+        Err(Error::internal("an aggregation has no zones"))
+    }
+
     /// Returns one result for each of `bucket_count` parent buckets.
     fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>>;
 }
@@ -89,6 +102,19 @@ impl Level {
             }
         }
         Ok(())
+    }
+
+    /// Returns the zones of documents that all collectors take at once; `None`: some collector must read documents.
+    pub(super) fn zones(&self) -> Option<StoredZones> {
+        let mut zones = self.0.iter().map(|(_, collector)| collector.zones());
+        let first = zones.next()??;
+        zones.all(|zones| zones == Some(first)).then_some(first)
+    }
+
+    /// Passes a zone to all collectors.
+    pub(super) fn collect_zone(&mut self, documents: &Range<DocId>) -> Result<()> {
+        let mut collectors = self.0.iter_mut();
+        collectors.try_for_each(|(_, collector)| collector.collect_zone(documents.clone()))
     }
 
     /// Collects pending documents; returns false on timeout.

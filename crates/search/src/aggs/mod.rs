@@ -27,6 +27,7 @@ mod multi_terms;
 mod numbers;
 mod ordered_rows;
 mod plan;
+mod prepared_cardinality;
 mod ranges;
 mod rare_terms;
 mod row_order_counts;

@@ -1,9 +1,11 @@
 //! Aggregation tree resolved against the mapping of a shard, and its collectors on a segment.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::aggs::{AggregationKind, Aggregations, Partials};
+use firn_segment::distinct::StoredZones;
 use firn_segment::segment::Segment;
 use tantivy::{DocId, Score};
 
@@ -306,6 +308,16 @@ impl SegmentAggs {
     /// Collects matching documents; `zeros` has as many zeros.
     pub(crate) fn collect(&mut self, docs: &[DocId], zeros: &[u32]) -> Result<()> {
         self.level.collect(docs, zeros)
+    }
+
+    /// Returns the zones of documents that all aggregations take at once; `None`: some aggregation must read documents.
+    pub(crate) fn zones(&self) -> Option<StoredZones> {
+        self.level.zones()
+    }
+
+    /// Collects a zone, none of whose documents is deleted.
+    pub(crate) fn collect_zone(&mut self, documents: &Range<DocId>) -> Result<()> {
+        self.level.collect_zone(documents)
     }
 
     /// Collects, and measures each top-level aggregation.

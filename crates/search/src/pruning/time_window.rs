@@ -11,6 +11,7 @@ use firn_model::Result;
 use firn_model::metadata::TIMESTAMP;
 use firn_query::query::Query;
 use firn_segment::columns::column::{NumColumn, NumRange, Number, is_full, read_values};
+use firn_segment::distinct::StoredZones;
 use firn_segment::segment::Segment;
 use tantivy::DocId;
 use tantivy::columnar::Column;
@@ -221,6 +222,31 @@ impl Runs {
         self.runs.retain(|run| run.start < run.end);
     }
 
+    /// Removes the zones that are completely in a certain run, and returns the documents of each.
+    pub(crate) fn take_zones(&mut self, zones: StoredZones) -> Vec<Range<DocId>> {
+        let mut taken = Vec::new();
+        let mut rest = Vec::with_capacity(self.runs.len());
+        for run in self.runs.drain(self.current.min(self.runs.len())..) {
+            let first = run.start.next_multiple_of(zones.docs);
+            let last = match run.end >= zones.end {
+                true => zones.end,
+                false => run.end / zones.docs * zones.docs,
+            };
+            if run.is_partial || first >= last {
+                rest.push(run);
+                continue;
+            }
+            let starts = (first..last).step_by(zones.docs as usize);
+            taken.extend(starts.map(|start| start..last.min(start.saturating_add(zones.docs))));
+            let before = Run { end: first, ..run };
+            let after = Run { start: last, ..run };
+            rest.extend([before, after].into_iter().filter(|run| run.start < run.end));
+        }
+        self.runs = rest;
+        self.current = 0;
+        taken
+    }
+
     /// Returns the current run; `None`: there are no more runs.
     pub(crate) fn current(&self) -> Option<Run> {
         self.runs.get(self.current).copied()
@@ -274,5 +300,46 @@ impl Runs {
             Some((column, range)) => column.values_for_doc(doc).any(|value| range.contains(&value)),
             None => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(start: DocId, end: DocId, is_partial: bool) -> Run {
+        Run { start, end, is_partial }
+    }
+
+    /// Returns the zones that were taken and the remaining runs.
+    fn taken(runs: &[Run], zones: StoredZones) -> (Vec<Range<DocId>>, Vec<Run>) {
+        let mut all = Runs::of(0..0);
+        all.runs = runs.to_vec();
+        let taken = all.take_zones(zones);
+        (taken, all.runs)
+    }
+
+    #[test]
+    fn zones_are_taken_out_of_certain_runs() {
+        let zones = StoredZones { docs: 10, end: 37 };
+        let check = |runs: &[Run], zones_taken: &[Range<DocId>], rest: &[Run]| {
+            assert_eq!(taken(runs, zones), (zones_taken.to_vec(), rest.to_vec()), "{runs:?}");
+        };
+        check(&[run(0, 40, true)], &[], &[run(0, 40, true)]);
+        check(&[run(1, 19, false)], &[], &[run(1, 19, false)]);
+        check(&[run(0, 37, false)], &[0..10, 10..20, 20..30, 30..37], &[]);
+        check(
+            &[run(5, 10, true), run(10, 36, false)],
+            &[10..20, 20..30],
+            &[run(5, 10, true), run(30, 36, false)],
+        );
+        check(
+            &[run(5, 40, false)],
+            &[10..20, 20..30, 30..37],
+            &[run(5, 10, false), run(37, 40, false)],
+        );
+        check(&[run(38, 40, false)], &[], &[run(38, 40, false)]);
+        let none = StoredZones { docs: 10, end: 0 };
+        assert_eq!(taken(&[run(0, 4, false)], none), (Vec::new(), vec![run(0, 4, false)]));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_segment::columns::column::failed;
+use firn_segment::distinct::StoredZones;
 use firn_segment::segment::Segment;
 use tantivy::query::{Scorer, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
@@ -350,6 +351,21 @@ impl Docs {
                 }
             }
         }
+    }
+
+    /// Removes the zones all of whose documents match, and returns the documents of each. Call it before the first
+    /// block, and only if no document is deleted.
+    pub(crate) fn take_zones(&mut self, zones: StoredZones) -> Vec<Range<DocId>> {
+        let Source::All { max_doc, .. } = self.source else {
+            return Vec::new();
+        };
+        let runs = self.runs.get_or_insert_with(|| Runs::of(0..max_doc));
+        if max_doc == 0 {
+            return Vec::new();
+        }
+        let taken = runs.take_zones(zones);
+        self.seen += taken.iter().map(|zone| u64::from(zone.end - zone.start)).sum::<u64>();
+        taken
     }
 
     /// Reads the next block, which may be empty; `finished` says that there was none.

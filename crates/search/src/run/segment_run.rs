@@ -212,9 +212,43 @@ impl<'a> SegmentReading<'a> {
         }))
     }
 
+    /// Passes the zones all of whose documents match to aggregations that take zones at once.
+    fn pass_zones(&mut self, watch: &mut Stopwatch) -> Result<()> {
+        let (shared, plan, segment) = (self.shared, self.plan, self.segment);
+        let alone = self.hits.is_none()
+            && self.post_filter.is_none()
+            && shared.min_score.is_none()
+            && shared.terminate_after == 0
+            && segment.deleted_count == 0
+            && segment.alive.is_none();
+        let Some(aggs) = self.aggs.as_mut().filter(|_| alone) else {
+            return Ok(());
+        };
+        let Some(zones) = aggs.zones() else {
+            return Ok(());
+        };
+        for zone in self.docs.take_zones(zones) {
+            if shared.should_stop()? {
+                break;
+            }
+            let count = zone.end - zone.start;
+            if let Some(times) = &plan.times {
+                times.block(count as usize);
+            }
+            if shared.in_time(aggs.collect_zone(&zone))?.is_none() {
+                break;
+            }
+            self.matched += u64::from(count);
+            shared.count(count.into());
+        }
+        watch.lap(Part::Aggregate);
+        Ok(())
+    }
+
     /// Reads blocks until the end, or until the search needs no more.
     fn read(&mut self, watch: &mut Stopwatch) -> Result<()> {
         let zeros = [0u32; BLOCK];
+        self.pass_zones(watch)?;
         while !self.shared.should_stop()? {
             if !self.shared.next_in_time(&mut self.docs, self.segment)? || self.docs.finished {
                 break;

@@ -5,6 +5,7 @@ mod aggregations;
 mod best_scores;
 mod buckets;
 mod combinations;
+mod distinct_counts;
 mod extremes;
 mod groups;
 mod highlight;

@@ -1,6 +1,7 @@
 //! Test support: segments in memory, and searches over them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,12 +11,14 @@ use firn_model::settings::IndexSettings;
 use firn_model::{Error, Result};
 use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_scheduler::Pool;
+use firn_segment::distinct::{Sizes, encode};
 use firn_segment::segment::{Segment, ShardSnapshot};
+use firn_segment::segment_memo::SegmentMemo;
 use firn_segment::tenants::{SegmentTenants, TenantRows};
 use firn_segment::{analysis, schema};
 use firn_shard::mapper::{CompiledMapping, MappedDocument, Unmapped, map_document};
 use serde_json::{Value, json};
-use tantivy::directory::{OwnedBytes, RamDirectory};
+use tantivy::directory::{Directory, FileSlice, OwnedBytes, RamDirectory};
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
 use tantivy::{BitSet, Index};
 
@@ -35,6 +38,10 @@ pub(super) struct Shard {
     next_seq_no: u64,
     tenant_field: Option<Arc<str>>,
     cache: Option<ShardCache>,
+    /// Sizes of the files of prepared hashes; `None`: segments have no such file.
+    prepared: Option<Sizes>,
+    /// The file of prepared hashes of the last segment.
+    pub(super) distinct_file: Option<Vec<u8>>,
 }
 
 impl Shard {
@@ -54,17 +61,34 @@ impl Shard {
             next_seq_no: 0,
             tenant_field: None,
             cache: None,
+            prepared: None,
+            distinct_file: None,
         }
+    }
+
+    /// Prepares hashes in later segments.
+    pub(super) fn prepare(&mut self, sizes: Sizes) -> &mut Self {
+        self.prepared = Some(sizes);
+        self
+    }
+
+    /// Adds a segment of documents with this file of prepared hashes.
+    pub(super) fn segment_with(&mut self, documents: &[Value], distinct_file: Vec<u8>) -> &mut Self {
+        self.segment(documents, &[]).replace_last(|segment| {
+            let file = Arc::new(OwnedBytes::new(distinct_file));
+            segment.derived = Arc::new(SegmentMemo::with_distinct(&segment.reader, file).unwrap());
+        })
     }
 
     /// Adds a segment of documents, of which those at `deleted` are deleted. Ids are the field `id` of a document,
     /// if it has one.
     pub(super) fn segment(&mut self, documents: &[Value], deleted: &[usize]) -> &mut Self {
         let first_seq_no = self.next_seq_no;
+        let directory = RamDirectory::default();
         let mut writer = Index::builder()
             .schema(schema::fields().schema.clone())
             .tokenizers(analysis::tokenizers())
-            .single_segment_index_writer::<MappedDocument>(RamDirectory::default(), 15_000_000)
+            .single_segment_index_writer::<MappedDocument>(directory.clone(), 15_000_000)
             .unwrap();
         let mut range: Option<(i64, i64)> = None;
         let mut without_time = 0;
@@ -86,7 +110,15 @@ impl Shard {
         let index = writer.finalize().unwrap();
         let reader = index.reader().unwrap().searcher().segment_reader(0).clone();
         let alive = alive_without(documents.len() as u32, deleted);
-        let derived = Arc::new(firn_segment::segment_memo::SegmentMemo::new(&reader));
+        let columns = format!("{}.fast", reader.segment_id().uuid_string());
+        let columns = FileSlice::new(directory.get_file_handle(Path::new(&columns)).unwrap());
+        self.distinct_file = self
+            .prepared
+            .and_then(|sizes| encode(columns, reader.max_doc(), sizes).unwrap());
+        let derived = Arc::new(match self.distinct_file.clone() {
+            Some(file) => SegmentMemo::with_distinct(&reader, Arc::new(OwnedBytes::new(file))).unwrap(),
+            None => SegmentMemo::new(&reader),
+        });
         self.segments.push(Arc::new(Segment {
             generation: self.segments.len() as u64,
             reader,

@@ -439,6 +439,32 @@ impl ValueBlock {
     }
 }
 
+impl ValueBlock {
+    /// Returns the rows of the column that the last [`ValueBlock::read`] of `docs` read, in the order of
+    /// [`ValueBlock::raws`].
+    pub fn rows<'a>(&'a self, docs: &'a [DocId]) -> &'a [u32] {
+        match self.rows.is_empty() && !self.raws.is_empty() {
+            true => docs,
+            false => &self.rows,
+        }
+    }
+
+    /// Finds the rows of `docs`, which ascend and may repeat, without reading their values.
+    pub fn find_rows<'a>(&'a mut self, column: &Column<u64>, docs: &'a [DocId]) -> &'a [u32] {
+        if matches!(column.index, ColumnIndex::Full) {
+            return docs;
+        }
+        presence::find_rows(
+            &column.index,
+            docs,
+            &mut self.positions,
+            &mut self.rows,
+            &mut self.found,
+        );
+        &self.rows
+    }
+}
+
 /// Wraps our error to pass it through a callback of the segment library.
 pub fn into_tantivy(error: Error) -> TantivyError {
     TantivyError::from(std::io::Error::other(error))

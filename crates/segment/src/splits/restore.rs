@@ -24,6 +24,7 @@ use crate::block_checksums::CHECKSUMS_FILE;
 use crate::columns::column::failed;
 use crate::commit_point::SegmentMeta;
 use crate::directory::DiskDirectory;
+use crate::distinct;
 use crate::schema::fields;
 use crate::tenant_file::TENANTS_FILE;
 
@@ -81,6 +82,10 @@ pub fn restore_segment(
     if let Some((part, found)) = files.footer.part(names::ID_FILTER) {
         directory.write_small(names::ID_FILTER, &files.read(part, &(0..found.len))?)?;
     }
+    let index = Index::open(directory.clone()).map_err(failed)?;
+    let segment = index.searchable_segment_ids().map_err(failed)?.first().copied();
+    let segment = segment.ok_or_else(|| damaged(split, "it lacks a segment"))?;
+    distinct::write(&directory, segment, about.segment.docs)?;
     let mut meta = about.segment;
     let written = directory.finish()?;
     let store = format!("{}.{}", split.segment, names::STORE);

@@ -115,3 +115,29 @@ fn a_segment_taken_by_a_merge_can_still_be_written() {
             .all(|segment| before.iter().all(|split| split.segment != segment.id()))
     );
 }
+
+/// Prepared hashes are derived from columns: a split leaves them out, and a restore writes the same again.
+#[test]
+fn a_restore_prepares_the_hashes_of_a_merge_again() {
+    let (disk, dir) = other();
+    let source = Path::new("/data/indices/uuid/0");
+    let shard = Harness::create(Arc::clone(&disk), source);
+    for number in 0..4200 {
+        shard.index(None, &json!({"n": number, "tag": format!("tag-{number}")}).to_string());
+    }
+    shard.shard.force_merge(1, false).unwrap();
+    let frozen = shard.shard.freeze().unwrap();
+    let segments: Vec<RestoredSegment> = frozen.iter().map(|segment| to_restore(segment).1).collect();
+    let copy = config(Arc::clone(&disk), &dir);
+    Shard::restore(&copy, &segments, 0, &|| Ok(())).unwrap();
+    let file_in = |dir: &Path| {
+        let folder = disk.list(&dir.join("segments")).unwrap().remove(0).name;
+        disk.read(&dir.join("segments").join(folder).join("distinct.bin"))
+            .unwrap()
+    };
+    let (made, restored) = (file_in(source), file_in(&dir));
+    assert!(made.len() > 4200 * 5 / 2);
+    assert!(made == restored);
+    let copy = Harness::open(disk, &dir).unwrap();
+    copy.shard.verify().unwrap();
+}

@@ -10,7 +10,7 @@ use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
 
 pub use hash::{hash_bytes, hash_u64};
-pub use sketch::{PRECISION_THRESHOLD_MAX, Sketch};
+pub use sketch::{PRECISION_THRESHOLD_MAX, PREPARED_BITS, Sketch, prepare, record_prepared};
 
 pub(super) const NAME: &str = "cardinality";
 

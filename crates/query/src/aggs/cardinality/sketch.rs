@@ -17,6 +17,35 @@ pub const PRECISION_THRESHOLD_MAX: u64 = 40_000;
 /// takes 14 bits: 16 KB, 0.8 %.
 const PRECISION_BITS: std::ops::RangeInclusive<u32> = 8..=18;
 
+/// Index bits of [prepared](prepare) hashes.
+pub const PREPARED_BITS: u32 = 14;
+/// Bits of the rank of a prepared hash.
+const RANK_BITS: u32 = 6;
+
+/// Returns the register and the rank of a hash with [`PREPARED_BITS`] index bits, as `register << 6 | rank`: 20 bits.
+/// A sketch of no more index bits takes it instead of the hash once it is [dense](Sketch::is_dense).
+pub fn prepare(hash: u64) -> u32 {
+    let register = (hash >> (64 - PREPARED_BITS)) as u32;
+    register << RANK_BITS | u32::from(rank_of(hash, PREPARED_BITS))
+}
+
+/// Adds prepared hashes to `2^PREPARED_BITS` registers.
+///
+/// # Panics
+///
+/// If there are fewer registers.
+pub fn record_prepared(registers: &mut [u8], prepared: impl Iterator<Item = u32>) {
+    let registers = &mut registers[..1 << PREPARED_BITS];
+    for prepared in prepared {
+        let register = &mut registers[(prepared >> RANK_BITS) as usize & ((1 << PREPARED_BITS) - 1)];
+        let rank = (prepared & ((1 << RANK_BITS) - 1)) as u8;
+        // Most ranks are lower than that of their register: a branch costs less than a store.
+        if rank > *register {
+            *register = rank;
+        }
+    }
+}
+
 /// Distinct values seen, by a 64-bit hash of each. Merging is order-independent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored")]
@@ -114,6 +143,49 @@ impl Sketch {
         }
     }
 
+    /// Returns the number of hashes up to which it is exact.
+    pub fn threshold(&self) -> usize {
+        self.threshold
+    }
+
+    /// Whether it takes [prepared](prepare) hashes: it has no more index bits than they have.
+    pub fn takes_prepared(&self) -> bool {
+        self.bits <= PREPARED_BITS
+    }
+
+    /// Whether it has registers and no exact hashes.
+    pub fn is_dense(&self) -> bool {
+        matches!(self.state, State::Dense(_))
+    }
+
+    /// Adds prepared hashes. The caller knows that all hashes of the sketch together are more than its threshold, and
+    /// that it [takes](Self::takes_prepared) them; the sketch becomes dense.
+    pub fn insert_prepared(&mut self, prepared: impl Iterator<Item = u32>) {
+        if !self.is_dense() {
+            self.become_dense();
+        }
+        let bits = self.bits;
+        let State::Dense(registers) = &mut self.state else {
+            return;
+        };
+        if bits == PREPARED_BITS {
+            return record_prepared(registers, prepared);
+        }
+        let dropped = PREPARED_BITS - bits;
+        for prepared in prepared {
+            let index = (prepared >> RANK_BITS) as usize & ((1 << PREPARED_BITS) - 1);
+            let rank = (prepared & ((1 << RANK_BITS) - 1)).min(65 - PREPARED_BITS) as u8;
+            let register = &mut registers[index >> dropped];
+            *register = (*register).max(reduced_rank(index, rank, dropped));
+        }
+    }
+
+    /// Adds the registers of prepared hashes, under the same conditions.
+    pub fn merge_prepared(&mut self, prepared: &[u8]) {
+        let set = prepared.iter().enumerate().filter(|(_, rank)| **rank > 0);
+        self.insert_prepared(set.map(|(index, rank)| (index as u32) << RANK_BITS | u32::from(*rank)));
+    }
+
     /// Returns the estimated number of distinct hashes.
     pub fn estimate(&self) -> u64 {
         match &self.state {
@@ -182,8 +254,20 @@ impl Sketch {
 /// The top bits pick the register; the rank is the number of leading zeros of the rest, plus one.
 fn record(registers: &mut [u8], bits: u32, hash: u64) {
     let register = (hash >> (64 - bits)) as usize;
-    let rank = ((hash << bits).leading_zeros().min(64 - bits) + 1) as u8;
-    registers[register] = registers[register].max(rank);
+    registers[register] = registers[register].max(rank_of(hash, bits));
+}
+
+fn rank_of(hash: u64, bits: u32) -> u8 {
+    ((hash << bits).leading_zeros().min(64 - bits) + 1) as u8
+}
+
+/// Returns the rank of a hash with `dropped` fewer index bits than those of its register `index`.
+fn reduced_rank(index: usize, rank: u8, dropped: u32) -> u8 {
+    let low = (index as u64) & ((1 << dropped) - 1);
+    match low {
+        0 => rank + dropped as u8,
+        _ => (low.leading_zeros() - (64 - dropped) + 1) as u8,
+    }
 }
 
 /// Returns the registers that the same hashes would set with fewer index bits.
@@ -191,14 +275,8 @@ fn reduce(registers: &[u8], from_bits: u32, to_bits: u32) -> Box<[u8]> {
     let dropped = from_bits - to_bits;
     let mut reduced = vec![0; 1 << to_bits].into_boxed_slice();
     for (index, &rank) in registers.iter().enumerate().filter(|(_, rank)| **rank > 0) {
-        let low = (index as u64) & ((1 << dropped) - 1);
-        let rank = if low == 0 {
-            rank + dropped as u8
-        } else {
-            (low.leading_zeros() - (64 - dropped) + 1) as u8
-        };
         let target = &mut reduced[index >> dropped];
-        *target = (*target).max(rank);
+        *target = (*target).max(reduced_rank(index, rank, dropped));
     }
     reduced
 }
@@ -314,6 +392,27 @@ mod tests {
         let mut other = coarse.clone();
         other.merge(&sketch(40_000, 0..100_000));
         assert_eq!(other, coarse);
+    }
+
+    #[test]
+    fn prepared_hashes_are_the_same_as_hashes() {
+        for threshold in [0, 60, 100, 1533, 3000, 3069] {
+            let expect = sketch(threshold, 0..5000);
+            assert!(expect.takes_prepared() && expect.is_dense(), "{threshold}");
+            let prepared = || (0..5000).map(|value| prepare(hash_u64(value)));
+            let mut own = sketch(threshold, 0..threshold / 2);
+            own.insert_prepared(prepared());
+            assert_eq!(own, expect, "{threshold}");
+
+            let mut registers = vec![0; 1 << PREPARED_BITS];
+            record_prepared(&mut registers, prepared());
+            let mut own = Sketch::new(threshold);
+            own.merge_prepared(&registers);
+            assert_eq!(own, expect, "{threshold}");
+        }
+        assert!(!Sketch::new(3070).takes_prepared());
+        assert!(prepare(u64::MAX) < 1 << 20);
+        assert_eq!(prepare(0), 51);
     }
 
     proptest! {
