@@ -52,7 +52,8 @@ struct QuestionRunner<'a> {
 
 /// Returns all queries, each with `count` different bodies, and once more with one body.
 pub(super) fn all(roles: &Roles, material: &Material, seed: u64, count: usize) -> anyhow::Result<Vec<Question>> {
-    let list = list(roles, material);
+    let mut list = list(roles, material);
+    list.extend(hostile_list(roles));
     let mut asker = QuestionRunner {
         roles,
         material,
@@ -157,6 +158,13 @@ fn list(roles: &Roles, material: &Material) -> Vec<(String, Answers, Draw)> {
         (format!("two words in {text}, 10 best"), Answers::Scored, |asker, _| {
             asker.best()
         }),
+    ]
+}
+
+/// Returns the queries that hostile events make slow.
+fn hostile_list(roles: &Roles) -> Vec<(String, Answers, Draw)> {
+    let (many, tenant, text) = (&roles.many.field, &roles.tenant.field, &roles.text.field);
+    vec![
         (
             format!("distinct {many}, part of the time"),
             Answers::Buckets,
