@@ -5,20 +5,28 @@
 //! here is pure; [`crate::runner`] writes the journal and the events.
 
 mod change_key;
+mod compact_key;
 mod definition;
 mod event;
 mod record;
 mod row;
 mod rule_row;
+mod rule_rows_builder;
 mod rule_state;
 #[cfg(test)]
 mod rule_tests;
 mod rule_windows;
 mod sample;
 mod sequence_key;
+mod stored_rows;
 #[cfg(test)]
 mod tests;
 mod threshold_key;
+#[cfg(test)]
+mod threshold_key_reference;
+mod threshold_table;
+#[cfg(test)]
+mod threshold_table_tests;
 mod windows;
 
 pub use definition::{AggregateDefinition, MetricDefinition};

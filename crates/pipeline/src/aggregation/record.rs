@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use firn_model::{Error, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::definition::AggregateDefinition;
 use super::row::Row;
-use super::rule_row::{RuleRows, RuleRowsBuilder, kind_of};
+use super::rule_row::RuleRows;
+use super::rule_rows_builder::RuleRowsBuilder;
 use super::rule_state::KeyState;
 use super::sample::Sample;
 
@@ -21,6 +22,16 @@ pub(crate) struct Record {
     /// Tells a record whose answer was lost from one that another writer put in its place.
     pub(crate) token: String,
     pub(crate) content: Content,
+}
+
+/// Document of a record.
+#[derive(Serialize)]
+struct Document<'r> {
+    pipeline: &'r str,
+    order: u64,
+    token: &'r str,
+    /// The content as JSON: members of no mapping.
+    state: String,
 }
 
 /// Content of a record.
@@ -94,7 +105,7 @@ pub(crate) struct Delta {
     /// Latest time of an event, at most that of its arrival, ms since the epoch.
     pub(crate) max_ms: Option<i64>,
     pub(crate) rows: Vec<WindowRow>,
-    /// Rows of rules. Earlier builds wrote them as those of other aggregates.
+    /// Rows of rules. Earlier builds wrote them as those of other aggregates, or by rule.
     #[serde(default, skip_serializing_if = "RuleRows::is_empty")]
     pub(crate) rules: RuleRows,
 }
@@ -192,29 +203,24 @@ impl Delta {
         let held = through.and(held);
         let aggregates: Vec<_> = definitions
             .values()
-            .map(|definition| (definition, definition.window_ms(), kind_of(definition)))
+            .map(|definition| (definition, definition.window_ms()))
             .collect();
         let mut rows: BTreeMap<(usize, i64, &str), Row> = BTreeMap::new();
-        let mut rules = RuleRowsBuilder::default();
+        let mut rules = RuleRowsBuilder::new(definitions.values().map(|definition| &**definition));
         let mut max_ms = None;
         for (offset, received_ms, sample) in samples {
             if held.is_some_and(|held| *offset <= held) {
                 continue;
             }
             max_ms = max_ms.max(Some(sample.time_ms.min(*received_ms)));
-            rules.begin_event();
+            rules.add(sample.time_ms, &sample.rules);
             for part in &sample.parts {
-                let Some((definition, every, kind)) = aggregates.get(part.place) else {
+                let Some((definition, every)) = aggregates.get(part.place) else {
                     continue;
                 };
                 let start_ms = sample.time_ms - sample.time_ms.rem_euclid(*every);
-                match kind {
-                    Some(kind) => rules.add(part.place, *kind, start_ms, part),
-                    None => {
-                        let row = rows.entry((part.place, start_ms, &part.key));
-                        row.or_insert_with(|| Row::new(definition)).add(&part.measured);
-                    }
-                }
+                let row = rows.entry((part.place, start_ms, &part.key));
+                row.or_insert_with(|| Row::new(definition)).add(&part.measured);
             }
         }
         let names: Vec<&String> = definitions.keys().collect();
@@ -237,12 +243,13 @@ impl Delta {
 impl Record {
     /// Prints the document of a record.
     pub(crate) fn to_document(&self, pipeline: &str) -> Result<Vec<u8>> {
-        let state = serde_json::to_string(&self.content)?;
-        Ok(
-            json!({"pipeline": pipeline, "order": self.order, "token": self.token, "state": state})
-                .to_string()
-                .into_bytes(),
-        )
+        let document = Document {
+            pipeline,
+            order: self.order,
+            token: &self.token,
+            state: serde_json::to_string(&self.content)?,
+        };
+        Ok(serde_json::to_vec(&document)?)
     }
 
     /// Reads a document.
@@ -268,6 +275,8 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::aggregation::Sampler;
 

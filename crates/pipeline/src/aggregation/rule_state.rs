@@ -1,4 +1,5 @@
-//! State of a rule over several events: what it remembers of each key, and which keys raise an alert.
+//! State of a rule over several events: what it remembers of each key, and which keys raise an alert. The keys of thresholds are in
+//! [`super::threshold_table`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,12 +8,12 @@ use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
 use super::change_key::{Change, ChangeKey};
-use super::definition::{AggregateDefinition, MetricDefinition};
-use super::row::{Row, print};
+use super::definition::AggregateDefinition;
+use super::row::Row;
 use super::rule_row::RuleRow;
 use super::rule_windows::{RuleKind, WindowAlert};
 use super::sequence_key::{Sequence, SequenceKey};
-use super::threshold_key::{Counted, Threshold, ThresholdKey};
+use super::threshold_key::ThresholdKey;
 
 /// Parts of the length of a window after which keys are looked through for what can be forgotten.
 const FORGET_PARTS: i64 = 2;
@@ -124,7 +125,7 @@ impl RuleState {
             baseline: None,
         };
         let raised = match kind {
-            RuleKind::Quarters { .. } => None,
+            RuleKind::Quarters { .. } | RuleKind::Sliding { .. } => None,
             RuleKind::Absence { .. } => {
                 let (_, is_beyond) = self.see(key, (row.start_ms, end), definition.max_keys);
                 return Outcome { alert: None, is_beyond };
@@ -134,24 +135,6 @@ impl RuleState {
                 let raises = is_new && self.has_learned(learn, row.start_ms);
                 let alert = raises.then(|| alert(row.start_ms, end));
                 return Outcome { alert, is_beyond };
-            }
-            RuleKind::Sliding { .. } => {
-                let threshold = threshold(definition, kind, every);
-                let Some(state) = self.state(key, definition.max_keys, KeyState::Threshold(ThresholdKey::default()))
-                else {
-                    return Outcome::beyond();
-                };
-                let KeyState::Threshold(state) = state else {
-                    return Outcome::default();
-                };
-                state.add(&threshold, row).map(|reached| WindowAlert {
-                    events: reached.events,
-                    value: match threshold.counted {
-                        Counted::Events => None,
-                        Counted::Sum | Counted::Values { .. } => print(reached.value),
-                    },
-                    ..alert(reached.start, reached.end)
-                })
             }
             RuleKind::Sequence { .. } => {
                 let sequence = sequence(definition, kind);
@@ -207,18 +190,26 @@ impl RuleState {
             return false;
         }
         match kind {
-            RuleKind::Quarters { .. } | RuleKind::NewValue { .. } => false,
+            RuleKind::Quarters { .. } | RuleKind::NewValue { .. } | RuleKind::Sliding { .. } => false,
             RuleKind::Absence { after } => self.keys.values().any(|state| is_absent(state, after, watermark)),
             RuleKind::Change { .. } => {
                 let end = end_of_closed(every, lateness, watermark);
                 self.closed_to.is_none_or(|closed| closed < end)
             }
-            RuleKind::Sliding { window: length, .. } | RuleKind::Sequence { within: length, .. } => {
-                let pause = (length / FORGET_PARTS).max(FORGET_MS_MIN);
-                self.closed_to
-                    .is_none_or(|last| watermark >= last.saturating_add(pause))
-            }
+            RuleKind::Sequence { within, .. } => self.is_look_due(within, watermark),
         }
+    }
+
+    /// Whether keys that are remembered for a time are to be looked through at a watermark.
+    pub(super) fn is_look_due(&self, length: i64, watermark: i64) -> bool {
+        let pause = (length / FORGET_PARTS).max(FORGET_MS_MIN);
+        self.closed_to
+            .is_none_or(|last| watermark >= last.saturating_add(pause))
+    }
+
+    /// Notes that keys were looked through.
+    pub(super) fn note_look(&mut self, watermark: i64) {
+        self.closed_to = Some(watermark);
     }
 
     /// Returns the alerts of a closing. Does nothing unless something is due.
@@ -244,20 +235,11 @@ impl RuleState {
             baseline: None,
         };
         match kind {
-            RuleKind::Quarters { .. } | RuleKind::NewValue { .. } => Vec::new(),
+            RuleKind::Quarters { .. } | RuleKind::NewValue { .. } | RuleKind::Sliding { .. } => Vec::new(),
             RuleKind::Absence { after } => {
                 let absent = self.take_absent(after, watermark).into_iter();
                 let absent = absent.map(|(key, last)| alert(key, (last, last.saturating_add(after)), 0));
                 absent.collect()
-            }
-            RuleKind::Sliding { .. } => {
-                self.closed_to = Some(watermark);
-                let threshold = threshold(definition, kind, every);
-                self.keys.retain(|_, state| match state {
-                    KeyState::Threshold(key) => !key.forget(&threshold, horizon),
-                    _ => false,
-                });
-                Vec::new()
             }
             RuleKind::Sequence { .. } => {
                 self.closed_to = Some(watermark);
@@ -401,27 +383,6 @@ fn is_absent(state: &KeyState, after_ms: i64, watermark: i64) -> bool {
 fn end_of_closed(every: i64, lateness: i64, watermark: i64) -> i64 {
     let horizon = watermark.saturating_sub(lateness);
     horizon.saturating_sub(horizon.rem_euclid(every))
-}
-
-fn threshold(definition: &AggregateDefinition, kind: RuleKind, pane: i64) -> Threshold {
-    let (window, at_least, sample_bits) = match kind {
-        RuleKind::Sliding {
-            window,
-            at_least,
-            sample_bits,
-        } => (window, at_least, sample_bits),
-        _ => (pane, f64::INFINITY, 0),
-    };
-    Threshold {
-        counted: match definition.metrics.values().next() {
-            None => Counted::Events,
-            Some(MetricDefinition::Cardinality(_)) => Counted::Values { sample_bits },
-            Some(_) => Counted::Sum,
-        },
-        at_least,
-        pane,
-        window,
-    }
 }
 
 fn sequence(definition: &AggregateDefinition, kind: RuleKind) -> Sequence {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::mem::Discriminant;
 use std::sync::Arc;
 
 use firn_model::dates::DateFormat;
@@ -22,9 +23,54 @@ const TIMESTAMP: &str = "@timestamp";
 pub(crate) struct Sample {
     /// Time of the event, ms since the epoch.
     pub(crate) time_ms: i64,
-    /// Of aggregates, in their order. One of a rule has none unless the event matches it and has a key for it; if its steps read
-    /// different fields, it may have several.
+    /// Of aggregates that are no rules', in their order.
     pub(crate) parts: Vec<Part>,
+    pub(crate) rules: RuleSample,
+}
+
+/// What rules over several events read of a document.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct RuleSample {
+    /// Values of each key as a JSON array. Rules with the same key share it.
+    pub(crate) keys: Vec<Arc<str>>,
+    /// Values of the fields that are counted. Rules of the same field share it.
+    pub(crate) values: Vec<Measured>,
+    /// By the number of the rule's aggregate. A rule has none unless the event matches it and has a key for it; if its steps read
+    /// different fields, it may have several.
+    pub(crate) counts: Vec<RuleCount>,
+}
+
+/// One count of a document in a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct RuleCount {
+    /// Number of the aggregate.
+    pub(crate) aggregate: u32,
+    /// Place of the key in the sample.
+    pub(crate) key: u32,
+    /// Place of the value in the sample, plus one; 0: the rule counts none.
+    pub(crate) value: u32,
+    /// Bits of the steps of the rule that the event is of.
+    pub(crate) steps: u16,
+    /// Number of the rule's counts of this document before this one.
+    pub(crate) position: u16,
+}
+
+impl RuleSample {
+    /// Returns the place of a key.
+    fn place_of(&mut self, key: &str) -> u32 {
+        let place = self.keys.iter().position(|known| **known == *key);
+        let place = place.unwrap_or_else(|| {
+            self.keys.push(key.into());
+            self.keys.len() - 1
+        });
+        place as u32
+    }
+
+    /// Adds a value, and returns its place plus one.
+    fn push_value(&mut self, value: Measured) -> u32 {
+        self.values.push(value);
+        self.values.len() as u32
+    }
 }
 
 /// What an aggregate reads of a document.
@@ -36,8 +82,6 @@ pub(crate) struct Part {
     pub(crate) key: Arc<str>,
     /// Value of each metric.
     pub(crate) measured: Vec<Measured>,
-    /// Bits of the steps of the rule that the event is of.
-    pub(crate) steps: u16,
 }
 
 /// Rule over several events that a document matches.
@@ -67,6 +111,10 @@ pub(crate) struct Sampler {
     plans: Vec<Plan>,
     /// Places of the fields of each key.
     keys: Vec<Vec<usize>>,
+    /// Keys of which all fields but the first are of the record: the number of the list of the first, and the other fields.
+    record_keys: Vec<(usize, Vec<String>)>,
+    /// Fields of the record that rules count, with what they count of them.
+    record_values: Vec<(String, MetricDefinition)>,
     fields: Trie,
     /// Number of places.
     places: usize,
@@ -86,7 +134,14 @@ struct Plan {
 struct RulePlan {
     id: String,
     /// Fields of the record by step; empty: the rule reads the event.
-    record: Vec<RecordFields>,
+    record: Vec<RecordPlan>,
+}
+
+/// Numbers of what a step of a rule reads of the record.
+#[derive(Debug)]
+struct RecordPlan {
+    key: usize,
+    value: Option<usize>,
 }
 
 /// Fields by the segments of their names.
@@ -126,19 +181,27 @@ impl Sampler {
         // Place 0.
         place_of(TIMESTAMP);
         let mut keys: Vec<Vec<usize>> = Vec::new();
+        let (mut record_keys, mut record_values) = (Vec::new(), Vec::new());
         let mut plans = Vec::new();
         for definition in definitions {
-            let rule = definition.rule.as_ref().map(|rule| RulePlan {
-                id: rule.id.clone(),
-                record: rule.record.clone(),
-            });
             // Of a rule that reads the record, the event has the tenant alone.
-            let reads_record = rule.as_ref().is_some_and(|rule| !rule.record.is_empty());
+            let rule = definition.rule.as_ref();
+            let reads_record = rule.is_some_and(|rule| !rule.record.is_empty());
             let by = &definition.by[..if reads_record { 1 } else { definition.by.len() }];
             let by: Vec<usize> = by.iter().map(|field| place_of(field)).collect();
             let key = keys.iter().position(|known| *known == by).unwrap_or_else(|| {
                 keys.push(by);
                 keys.len() - 1
+            });
+            let rule = rule.map(|rule| {
+                let steps = rule.record.iter().map(|fields| RecordPlan {
+                    key: number_of(&mut record_keys, (key, fields.keys.clone())),
+                    value: record_value(definition, fields).map(|value| number_of(&mut record_values, value)),
+                });
+                RulePlan {
+                    id: rule.id.clone(),
+                    record: steps.collect(),
+                }
             });
             let metrics = definition.metrics.values();
             let metrics =
@@ -152,6 +215,8 @@ impl Sampler {
         Self {
             plans,
             keys,
+            record_keys,
+            record_values,
             fields,
             places,
             dates: DateFormat::default_millis(),
@@ -187,89 +252,196 @@ impl Sampler {
             _ => None,
         };
         let mut known = Known {
-            keys: vec![None; self.keys.len()],
+            texts: vec![None; self.keys.len()],
             hashes: Vec::new(),
+            of_rules: KnownOfRules::default(),
         };
-        let mut parts = Vec::with_capacity(matched.len());
+        let mut parts = Vec::new();
         for (place, plan) in self.plans.iter().enumerate() {
             if plan.rule.is_none() {
-                parts.extend(self.part(place, plan, &values, &mut known));
+                parts.push(self.part(place, plan, &values, &mut known));
             }
         }
+        let mut rules = RuleSample {
+            counts: Vec::with_capacity(matched.len()),
+            ..RuleSample::default()
+        };
         for of_rule in matched.chunk_by(|one, other| one.place == other.place) {
             let place = of_rule[0].place;
             let Some(plan) = self.plans.get(place) else { continue };
             let Some(rule) = &plan.rule else { continue };
             if rule.record.is_empty() {
-                let part = self.part(place, plan, &values, &mut known);
                 let steps = of_rule.iter().fold(0, |steps, matched| steps | bit(matched.step));
-                parts.extend(part.map(|part| Part { steps, ..part }));
+                self.count(place, steps, &values, &mut known, &mut rules);
                 continue;
             }
-            let before = parts.len();
+            let before = rules.counts.len();
             for matched in of_rule {
-                let Some(fields) = rule.record.get(matched.step) else {
+                let Some(plan) = rule.record.get(matched.step) else {
                     continue;
                 };
-                let tenant = self.keys[plan.key]
-                    .first()
-                    .map_or(&Value::Null, |place| &values[*place]);
-                let Some(key) = record_key(tenant, &fields.keys, record) else {
+                let Some(key) = self.record_key(plan.key, &values, record, &mut known.of_rules, &mut rules) else {
                     continue;
                 };
                 // An event counts once for each key.
-                if let Some(same) = parts[before..].iter_mut().find(|part: &&mut Part| *part.key == *key) {
+                if let Some(same) = rules.counts[before..].iter_mut().find(|count| count.key == key) {
                     same.steps |= bit(matched.step);
                     continue;
                 }
-                let value = fields.value.as_deref().map(record);
-                let measured = plan.metrics.iter().zip(&value);
-                parts.push(Part {
-                    place,
-                    key: key.into(),
-                    measured: measured.map(|((_, metric), value)| measure(value, metric)).collect(),
+                let value = plan.value.map_or(0, |number| {
+                    self.record_value(number, record, &mut known.of_rules, &mut rules)
+                });
+                let position = (rules.counts.len() - before) as u16;
+                rules.counts.push(RuleCount {
+                    aggregate: place as u32,
+                    key,
+                    value,
                     steps: bit(matched.step),
+                    position,
                 });
             }
         }
         Sample {
             time_ms: time_ms.unwrap_or(received_ns / 1_000_000),
             parts,
+            rules,
         }
     }
 
-    /// Reads what an aggregate reads of the event. Of a rule, an event without a field of the key is no event of a key.
-    fn part(&self, place: usize, plan: &Plan, values: &[Value], known: &mut Known) -> Option<Part> {
+    /// Reads what an aggregate that is no rule's reads of the event.
+    fn part(&self, place: usize, plan: &Plan, values: &[Value], known: &mut Known) -> Part {
         let by = &self.keys[plan.key];
-        // The first one is the tenant.
-        if plan.rule.is_some() && by.iter().skip(1).any(|place| values[*place].is_null()) {
-            return None;
-        }
-        let key = known.keys[plan.key].get_or_insert_with(|| print_key(by.iter().map(|place| &values[*place])).into());
+        let key = known.texts[plan.key].get_or_insert_with(|| print_key(by.iter().map(|place| &values[*place])).into());
         let key = Arc::clone(key);
-        let measured = plan.metrics.iter().map(|(place, metric)| match metric {
-            MetricDefinition::Cardinality(_) => known.hashes(*place, &values[*place], metric),
-            metric => measure(&values[*place], metric),
-        });
-        Some(Part {
+        let measured = plan
+            .metrics
+            .iter()
+            .map(|(place, metric)| known.measure(*place, &values[*place], metric));
+        Part {
             place,
             key,
             measured: measured.collect(),
-            steps: 0,
-        })
+        }
     }
+
+    /// Counts the event in a rule that reads it. An event without a field of the key is no event of a key.
+    fn count(&self, place: usize, steps: u16, values: &[Value], known: &mut Known, rules: &mut RuleSample) {
+        let plan = &self.plans[place];
+        let by = &self.keys[plan.key];
+        // The first one is the tenant.
+        if by.iter().skip(1).any(|place| values[*place].is_null()) {
+            return;
+        }
+        let known_key = known.of_rules.keys.iter().find(|(list, _)| *list == plan.key);
+        let key = known_key.map(|(_, key)| *key).unwrap_or_else(|| {
+            let key = rules.place_of(&print_key(by.iter().map(|place| &values[*place])));
+            known.of_rules.keys.push((plan.key, key));
+            key
+        });
+        let value = plan.metrics.first().map_or(0, |(place, metric)| {
+            let kind = std::mem::discriminant(metric);
+            let mut of_event = known.of_rules.values.iter();
+            if let Some((.., value)) = of_event.find(|(other, of, _)| other == place && *of == kind) {
+                return *value;
+            }
+            let value = rules.push_value(known.measure(*place, &values[*place], metric));
+            known.of_rules.values.push((*place, kind, value));
+            value
+        });
+        rules.counts.push(RuleCount {
+            aggregate: place as u32,
+            key,
+            value,
+            steps,
+            position: 0,
+        });
+    }
+
+    /// Returns the place of the key of an event whose fields are those of its record; `None`: it lacks one.
+    fn record_key(
+        &self,
+        number: usize,
+        values: &[Value],
+        record: &dyn Fn(&str) -> Value,
+        known: &mut KnownOfRules,
+        rules: &mut RuleSample,
+    ) -> Option<u32> {
+        if let Some((_, key)) = known.record_keys.iter().find(|(other, _)| *other == number) {
+            return *key;
+        }
+        let (list, fields) = &self.record_keys[number];
+        let tenant = self.keys[*list].first().map_or(&Value::Null, |place| &values[*place]);
+        let of_record: Vec<Value> = fields.iter().map(|field| record(field)).collect();
+        let has_all = of_record.iter().all(|value| !value.is_null());
+        let key = has_all.then(|| rules.place_of(&print_key(std::iter::once(tenant).chain(&of_record))));
+        known.record_keys.push((number, key));
+        key
+    }
+
+    /// Returns the place, plus one, of what is counted of a field of the record.
+    fn record_value(
+        &self,
+        number: usize,
+        record: &dyn Fn(&str) -> Value,
+        known: &mut KnownOfRules,
+        rules: &mut RuleSample,
+    ) -> u32 {
+        if let Some((_, value)) = known.record_values.iter().find(|(other, _)| *other == number) {
+            return *value;
+        }
+        let (field, metric) = &self.record_values[number];
+        let value = rules.push_value(measure(&record(field), metric));
+        known.record_values.push((number, value));
+        value
+    }
+}
+
+/// Returns the number of a member of a list, which may be new.
+fn number_of<T: PartialEq>(list: &mut Vec<T>, member: T) -> usize {
+    list.iter().position(|known| *known == member).unwrap_or_else(|| {
+        list.push(member);
+        list.len() - 1
+    })
+}
+
+/// Returns what a step of a rule counts of its record, if it counts values.
+fn record_value(definition: &AggregateDefinition, fields: &RecordFields) -> Option<(String, MetricDefinition)> {
+    let (metric, field) = (definition.metrics.values().next()?, fields.value.as_ref()?);
+    // The field is that of the record: rules that name the same one share the value.
+    let metric = match metric {
+        MetricDefinition::Sum(_) => MetricDefinition::Sum(field.clone()),
+        MetricDefinition::Min(_) => MetricDefinition::Min(field.clone()),
+        MetricDefinition::Max(_) => MetricDefinition::Max(field.clone()),
+        MetricDefinition::Cardinality(_) => MetricDefinition::Cardinality(field.clone()),
+    };
+    Some((field.clone(), metric))
 }
 
 /// What aggregates of one document share.
 struct Known {
-    /// By the number of the key.
-    keys: Vec<Option<Arc<str>>>,
+    /// Keys of aggregates that are no rules', by their numbers.
+    texts: Vec<Option<Arc<str>>>,
     /// By the place of the field.
     hashes: Vec<(usize, Measured)>,
+    of_rules: KnownOfRules,
+}
+
+/// Numbers of keys and values of one document with their places in its sample; of values, the places plus one.
+#[derive(Default)]
+struct KnownOfRules {
+    keys: Vec<(usize, u32)>,
+    values: Vec<(usize, Discriminant<MetricDefinition>, u32)>,
+    /// `None`: the record lacks a field.
+    record_keys: Vec<(usize, Option<u32>)>,
+    record_values: Vec<(usize, u32)>,
 }
 
 impl Known {
-    fn hashes(&mut self, place: usize, value: &Value, metric: &MetricDefinition) -> Measured {
+    /// Returns what is computed of a field of the event. Hashes are computed once.
+    fn measure(&mut self, place: usize, value: &Value, metric: &MetricDefinition) -> Measured {
+        if !matches!(metric, MetricDefinition::Cardinality(_)) {
+            return measure(value, metric);
+        }
         if let Some((_, known)) = self.hashes.iter().find(|(known, _)| *known == place) {
             return known.clone();
         }
@@ -285,13 +457,6 @@ fn bit(step: usize) -> u16 {
 
 fn print_key<'v>(values: impl Iterator<Item = &'v Value>) -> String {
     serde_json::to_string(&values.collect::<Vec<_>>()).unwrap_or_default()
-}
-
-/// Prints the key of an event whose fields are those of its record; `None`: it lacks one.
-fn record_key(tenant: &Value, fields: &[String], record: &dyn Fn(&str) -> Value) -> Option<String> {
-    let values: Vec<Value> = fields.iter().map(|field| record(field)).collect();
-    let has_all = values.iter().all(|value| !value.is_null());
-    has_all.then(|| print_key(std::iter::once(tenant).chain(&values)))
 }
 
 fn measure(value: &Value, metric: &MetricDefinition) -> Measured {

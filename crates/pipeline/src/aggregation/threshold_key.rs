@@ -10,6 +10,8 @@ use super::rule_row::RuleRow;
 
 /// Panes of a key that are remembered: those of a window, and of the time for which events may be late.
 const PANES_MAX: usize = 1_000;
+/// Values of a row, and of the key, from which on they are inserted together.
+const MERGED_MIN: usize = 4;
 /// Alerts of a key whose windows are remembered.
 const ALERTED_MAX: usize = 32;
 
@@ -31,7 +33,7 @@ pub(crate) struct ThresholdKey {
 struct Pane(i64, u64, f64);
 
 /// What a threshold is compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Counted {
     Events,
     Sum,
@@ -66,6 +68,11 @@ impl Threshold {
         panes.saturating_mul(self.pane)
     }
 
+    /// Start of the last pane that no window with events after `horizon` has, ms since the epoch.
+    pub(super) fn oldest(&self, horizon: i64) -> i64 {
+        horizon.saturating_sub(self.span()).saturating_sub(self.pane)
+    }
+
     /// Most entries of values. Of the newest of them, which no more than two panes each take from one window, more than reach the
     /// threshold are of the last window.
     fn values_max(&self) -> usize {
@@ -87,6 +94,30 @@ fn reserve<T>(list: &mut Vec<T>) {
 }
 
 impl ThresholdKey {
+    /// Returns a key with events of one pane, and at most one value in it.
+    pub(super) fn of_pane(start: i64, events: u64, sum: f64, value: Option<u64>) -> Self {
+        Self {
+            panes: vec![Pane(start, events, sum)],
+            values: value.map(|hash| (hash, start)).into_iter().collect(),
+            alerted: Vec::new(),
+        }
+    }
+
+    /// Returns what [`ThresholdKey::of_pane`] makes it of: start, number of events, sum, value. `None`: it is more.
+    pub(super) fn as_pane(&self) -> Option<(i64, u64, f64, Option<u64>)> {
+        let [Pane(start, events, sum)] = self.panes[..] else {
+            return None;
+        };
+        if !self.alerted.is_empty() {
+            return None;
+        }
+        match self.values[..] {
+            [] => Some((start, events, sum, None)),
+            [(hash, pane)] if pane == start => Some((start, events, sum, Some(hash))),
+            _ => None,
+        }
+    }
+
     /// Adds events; returns the first window with them that reaches the threshold, unless one that ended less than a length before or
     /// after it has done so.
     pub(crate) fn add(&mut self, threshold: &Threshold, row: &RuleRow) -> Option<Reached> {
@@ -102,9 +133,7 @@ impl ThresholdKey {
         if self.panes.len() > PANES_MAX {
             self.panes.remove(0);
         }
-        for hash in &row.hashes {
-            self.add_value(threshold, *hash, at);
-        }
+        self.add_values(threshold, &row.hashes, at);
         self.bound_values(threshold);
         if let Counted::Values { sample_bits } = threshold.counted
             && (((self.values.len() as u64) << sample_bits) as f64) < threshold.at_least
@@ -170,6 +199,34 @@ impl ThresholdKey {
         count
     }
 
+    /// Adds different values. Those that are new are inserted in one pass over the others.
+    fn add_values(&mut self, threshold: &Threshold, hashes: &[u64], at: i64) {
+        let is_in_order = hashes.is_sorted_by(|one, next| one < next);
+        if hashes.len() < MERGED_MIN || self.values.len() < MERGED_MIN || !is_in_order {
+            for hash in hashes {
+                self.add_value(threshold, *hash, at);
+            }
+            return;
+        }
+        let mut fresh = Vec::with_capacity(hashes.len());
+        for hash in hashes {
+            let place = self.values.partition_point(|entry| entry.0 < *hash);
+            match self.values.get(place).is_some_and(|entry| entry.0 == *hash) {
+                true => self.add_value(threshold, *hash, at),
+                false => fresh.push(*hash),
+            }
+        }
+        let mut end = self.values.len();
+        self.values.resize(end + fresh.len(), (0, at));
+        // From the last one on, each moves the values after it to their places.
+        for (before, hash) in fresh.iter().enumerate().rev() {
+            let start = self.values[..end].partition_point(|entry| entry.0 < *hash);
+            self.values.copy_within(start..end, start + before + 1);
+            self.values[start + before] = (*hash, at);
+            end = start;
+        }
+    }
+
     fn add_value(&mut self, threshold: &Threshold, hash: u64, at: i64) {
         let place = self.values.partition_point(|entry| *entry < (hash, at));
         if self.values.get(place) == Some(&(hash, at)) {
@@ -217,7 +274,7 @@ impl ThresholdKey {
 
     /// Forgets what no window with events after `horizon` has. Returns whether nothing is left.
     pub(crate) fn forget(&mut self, threshold: &Threshold, horizon: i64) -> bool {
-        let oldest = horizon.saturating_sub(threshold.span()).saturating_sub(threshold.pane);
+        let oldest = threshold.oldest(horizon);
         self.panes.retain(|pane| pane.0 > oldest);
         self.values.retain(|(_, pane)| *pane > oldest);
         self.alerted.retain(|end| *end > oldest);

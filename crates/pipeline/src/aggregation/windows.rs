@@ -1,5 +1,7 @@
 //! Windows of a pipeline: the state that its journal leads to.
 
+mod rule_rows;
+
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
@@ -10,10 +12,12 @@ use serde_json::Value;
 use super::definition::AggregateDefinition;
 use super::event::{self, Closed};
 use super::record::{Base, Content, Delta, Progress, Record, RuleKey, WindowRow};
-use super::row::Row;
+use super::row::{Row, print};
 use super::rule_row::{RuleRow, kind_of};
-use super::rule_state::{Outcome, RuleState};
+use super::rule_state::{KeyState, Outcome, RuleState};
 use super::rule_windows::{RuleKind, WindowAlert};
+use super::threshold_key::{Counted, Reached};
+use super::threshold_table::{Class, ThresholdTable};
 
 /// Closed windows whose number of closings is remembered, by aggregate.
 const CLOSINGS_MAX: usize = 10_000;
@@ -30,6 +34,8 @@ const KEY_ENTRIES: usize = 4;
 pub(crate) struct Windows {
     pipeline: Arc<str>,
     aggregates: BTreeMap<String, Aggregate>,
+    /// Keys of the aggregates that are thresholds.
+    thresholds: ThresholdTable,
     partitions: BTreeMap<String, Progress>,
     /// Highest watermark of a closing, ms since the epoch.
     watermark: Option<i64>,
@@ -53,12 +59,16 @@ impl Noted {
         if outcome.is_beyond {
             self.overflowed += events;
         }
-        if let Some(alert) = outcome.alert {
-            emissions.push(Emission {
-                offset: *emitted,
-                content: EmissionContent::Alert(alert),
-            });
-            *emitted += 1;
+        emissions.extend(outcome.alert.map(|alert| Emission::of_alert(alert, emitted)));
+    }
+}
+
+impl Emission {
+    fn of_alert(alert: WindowAlert, emitted: &mut u64) -> Self {
+        *emitted += 1;
+        Self {
+            offset: *emitted - 1,
+            content: EmissionContent::Alert(alert),
         }
     }
 }
@@ -75,6 +85,8 @@ struct Aggregate {
     closings: BTreeMap<i64, u32>,
     /// Of a rule.
     rule_state: RuleState,
+    /// Of a threshold, the number of the rule in the table.
+    threshold: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -132,20 +144,58 @@ impl Aggregate {
             keys: 0,
             closings: BTreeMap::new(),
             rule_state: RuleState::default(),
+            threshold: None,
         }
+    }
+
+    /// Returns what the keys of a threshold are compared with, and their maximum; `None`: it is none.
+    fn class(&self) -> Option<(Class, usize)> {
+        let class = Class::of(&self.definition, self.every_ms, self.lateness_ms)?;
+        Some((class, self.definition.max_keys))
     }
 
     fn rule_kind(&self) -> Option<RuleKind> {
         kind_of(&self.definition)
     }
 
+    /// Whether a closing at a watermark looks through the keys of a threshold.
+    fn is_look_due(&self, thresholds: &ThresholdTable, watermark: i64) -> bool {
+        match (self.rule_kind(), self.threshold) {
+            (Some(RuleKind::Sliding { window, .. }), Some(rule)) => {
+                thresholds.keys_of(rule) > 0 && self.rule_state.is_look_due(window, watermark)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether a closing at a watermark closes a window, or has keys of a rule to look at.
-    fn has_due(&self, watermark: i64) -> bool {
+    fn has_due(&self, thresholds: &ThresholdTable, watermark: i64) -> bool {
+        if self.is_look_due(thresholds, watermark) {
+            return true;
+        }
         let of_rule = self.rule_kind();
         of_rule.is_some_and(|kind| {
             self.rule_state
                 .has_due(kind, self.every_ms, self.lateness_ms, watermark)
         }) || self.open.keys().any(|start| self.is_due(*start, watermark))
+    }
+
+    /// Takes a row of a threshold as earlier builds wrote it.
+    fn add_to_threshold(&self, thresholds: &mut ThresholdTable, rule: u32, row: &WindowRow) -> Outcome {
+        let Some(key) = &row.key else {
+            return Outcome::beyond();
+        };
+        let converted = RuleRow {
+            start_ms: row.start_ms,
+            events: row.row.events,
+            ..RuleRow::default()
+        };
+        let sets = [thresholds.sets_of(&[rule])];
+        let applied = thresholds.apply(std::slice::from_ref(key), &[converted], &sets);
+        Outcome {
+            alert: applied.raised.first().map(|raised| self.alert_of(key, &raised.reached)),
+            is_beyond: applied.overflowed > 0,
+        }
     }
 
     /// Takes a row of a rule as earlier builds wrote it.
@@ -169,20 +219,37 @@ impl Aggregate {
         let window = self.open.get(&start_ms);
         let own = window.and_then(|window| window.rows.get(key));
         let own = own.filter(|own| self.rule_state.reaches(at_least, key, start_ms, every_ms, own));
-        let alert = own.map(|own| WindowAlert {
-            definition: Arc::clone(&self.definition),
-            start_ms,
-            end_ms: start_ms.saturating_add(every_ms),
-            key: key.into(),
-            events: own.events,
-            value: own.values().next().flatten(),
-            steps: Vec::new(),
-            baseline: None,
+        let alert = own.map(|own| {
+            let times = (start_ms, start_ms.saturating_add(every_ms));
+            self.alert(key, times, own.events, own.values().next().flatten())
         });
         Outcome {
             alert,
             is_beyond: false,
         }
+    }
+
+    fn alert(&self, key: &str, (start_ms, end_ms): (i64, i64), events: u64, value: Option<Value>) -> WindowAlert {
+        WindowAlert {
+            definition: Arc::clone(&self.definition),
+            start_ms,
+            end_ms,
+            key: key.into(),
+            events,
+            value,
+            steps: Vec::new(),
+            baseline: None,
+        }
+    }
+
+    /// Returns the alert of a threshold that a window of a key reaches.
+    fn alert_of(&self, key: &str, reached: &Reached) -> WindowAlert {
+        let counted = self.class().map(|(class, _)| class.counted());
+        let value = match counted {
+            None | Some(Counted::Events) => None,
+            Some(Counted::Sum | Counted::Values { .. }) => print(reached.value),
+        };
+        self.alert(key, (reached.start, reached.end), reached.events, value)
     }
 
     fn add_rule_row(&mut self, kind: RuleKind, key: &Arc<str>, row: &RuleRow) -> Outcome {
@@ -261,6 +328,7 @@ impl Windows {
         let mut windows = Self {
             pipeline: Arc::clone(pipeline),
             aggregates: BTreeMap::new(),
+            thresholds: ThresholdTable::default(),
             partitions: BTreeMap::new(),
             watermark: None,
             generation: String::new(),
@@ -297,9 +365,14 @@ impl Windows {
 
     /// Takes other definitions. Aggregates that count otherwise must have no open windows; others keep theirs.
     pub(crate) fn define(&mut self, definitions: &BTreeMap<String, Arc<AggregateDefinition>>) {
+        let mut changes = Vec::new();
         self.aggregates.retain(|name, aggregate| {
             let next = definitions.get(name);
-            next.is_some_and(|next| next.continues(&aggregate.definition))
+            let continues = next.is_some_and(|next| next.continues(&aggregate.definition));
+            if !continues {
+                changes.extend(aggregate.threshold.map(|rule| (rule, None)));
+            }
+            continues
         });
         for (name, definition) in definitions {
             let next = Aggregate::new(Arc::clone(definition));
@@ -309,8 +382,18 @@ impl Windows {
                     let known = known.get_mut();
                     (known.every_ms, known.lateness_ms) = (next.every_ms, next.lateness_ms);
                     known.definition = next.definition;
+                    changes.extend(known.threshold.map(|rule| (rule, known.class())));
                 }
             }
+        }
+        self.thresholds.change_rules(&changes);
+        for aggregate in self
+            .aggregates
+            .values_mut()
+            .filter(|aggregate| aggregate.threshold.is_none())
+        {
+            let class = aggregate.class();
+            aggregate.threshold = class.map(|(class, max_keys)| self.thresholds.add_rule(class, max_keys));
         }
     }
 
@@ -327,10 +410,11 @@ impl Windows {
     }
 
     pub(crate) fn counts(&self) -> WindowCounts {
-        let sum = |count: fn(&Aggregate) -> usize| self.aggregates.values().map(count).sum::<usize>() as u64;
+        let sum = |count: &dyn Fn(&Aggregate) -> usize| self.aggregates.values().map(count).sum::<usize>() as u64;
+        let of_threshold = |aggregate: &Aggregate| aggregate.threshold.map_or(0, |rule| self.thresholds.keys_of(rule));
         WindowCounts {
-            open: sum(|aggregate| aggregate.open.len()),
-            keys: sum(|aggregate| aggregate.keys + aggregate.rule_state.len()),
+            open: sum(&|aggregate| aggregate.open.len()),
+            keys: sum(&|aggregate| aggregate.keys + aggregate.rule_state.len() + of_threshold(aggregate)),
             late: self.noted.late,
             overflowed: self.noted.overflowed,
             emitted: self.emitted,
@@ -351,7 +435,8 @@ impl Windows {
 
     /// Whether a closing at a watermark would close a window.
     pub(crate) fn is_due(&self, watermark: i64) -> bool {
-        self.aggregates.values().any(|aggregate| aggregate.has_due(watermark))
+        let mut aggregates = self.aggregates.values();
+        aggregates.any(|aggregate| aggregate.has_due(&self.thresholds, watermark))
     }
 
     /// Whether an aggregate among some has open windows.
@@ -396,49 +481,33 @@ impl Windows {
             {
                 self.noted.late += row.row.events;
             }
-            let outcome = match aggregate.rule_kind() {
-                None => Outcome {
+            let outcome = match (aggregate.rule_kind(), aggregate.threshold) {
+                (None, _) => Outcome {
                     alert: None,
                     is_beyond: aggregate.merge(row.start_ms, row.key.as_deref(), &row.row),
                 },
-                Some(kind) => aggregate.add_to_rule(kind, row),
+                (Some(_), Some(rule)) => aggregate.add_to_threshold(&mut self.thresholds, rule, row),
+                (Some(kind), None) => aggregate.add_to_rule(kind, row),
             };
             self.noted
                 .take(outcome, row.row.events, &mut self.emitted, &mut emissions);
         }
-        let keys: Vec<Arc<str>> = delta.rules.keys.iter().map(|key| Arc::from(&**key)).collect();
-        for (name, rows) in &delta.rules.rows {
-            let Some(aggregate) = self.aggregates.get_mut(name) else {
-                continue;
-            };
-            let Some(kind) = aggregate.rule_kind() else { continue };
-            for row in rows {
-                let Some(key) = keys.get(row.key as usize) else {
-                    continue;
-                };
-                let is_late = |watermark| aggregate.is_due(row.start_ms, watermark);
-                if self.watermark.is_some_and(is_late) {
-                    self.noted.late += row.events;
-                }
-                let outcome = aggregate.add_rule_row(kind, key, row);
-                self.noted.take(outcome, row.events, &mut self.emitted, &mut emissions);
-            }
-        }
+        self.apply_rule_rows(&delta.rules, &mut emissions);
         emissions
     }
 
     fn close(&mut self, watermark: i64, retired: &[String]) -> Vec<Emission> {
         let mut emissions = Vec::new();
+        let mut due = Vec::new();
         for (name, aggregate) in &mut self.aggregates {
+            if aggregate.is_look_due(&self.thresholds, watermark) {
+                aggregate.rule_state.note_look(watermark);
+                due.extend(aggregate.threshold);
+            }
             let closed = aggregate.close(watermark, retired.contains(name));
             if let Some(kind) = aggregate.rule_kind() {
-                for alert in aggregate.close_rule(kind, watermark) {
-                    emissions.push(Emission {
-                        offset: self.emitted,
-                        content: EmissionContent::Alert(alert),
-                    });
-                    self.emitted += 1;
-                }
+                let alerts = aggregate.close_rule(kind, watermark).into_iter();
+                emissions.extend(alerts.map(|alert| Emission::of_alert(alert, &mut self.emitted)));
                 continue;
             }
             for (start_ms, revision, window) in closed {
@@ -465,6 +534,7 @@ impl Windows {
                 }
             }
         }
+        self.thresholds.forget(&due, watermark);
         self.watermark = self.watermark.max(Some(watermark));
         emissions
     }
@@ -490,7 +560,14 @@ impl Windows {
             (name.clone(), times.collect())
         });
         let mut keys = Vec::new();
+        let thresholds = self.thresholds.keys();
         for (name, aggregate) in &self.aggregates {
+            let of_threshold = aggregate.threshold.and_then(|rule| thresholds.get(rule as usize));
+            keys.extend(of_threshold.into_iter().flatten().map(|(key, state)| RuleKey {
+                aggregate: name.clone(),
+                key: (*key).into(),
+                state: KeyState::Threshold(state.to_whole()),
+            }));
             keys.extend(aggregate.rule_state.keys().into_iter().map(|(key, state)| RuleKey {
                 aggregate: name.clone(),
                 key: (**key).into(),
@@ -554,8 +631,14 @@ impl Windows {
             }
         }
         for key in &base.keys {
-            if let Some(aggregate) = self.aggregates.get_mut(&key.aggregate) {
-                aggregate.rule_state.set(&key.key, key.state.clone());
+            let Some(aggregate) = self.aggregates.get_mut(&key.aggregate) else {
+                continue;
+            };
+            match (aggregate.threshold, &key.state) {
+                (Some(rule), KeyState::Threshold(state)) => self.thresholds.set(rule, &key.key, state.clone()),
+                // What is remembered of another kind of rule is of no use for a threshold.
+                (Some(_), _) => {}
+                (None, state) => aggregate.rule_state.set(&key.key, state.clone()),
             }
         }
         for row in &base.rows {

@@ -465,15 +465,13 @@ impl Detection {
             evaluator.evaluate(&mut self.matches);
         }
         let rules = Arc::clone(&self.rules);
-        let of = |rules: &'_ Option<Arc<CompiledRules>>, numbers: &[u32]| {
+        let mut matched: Vec<&Condition> = Vec::with_capacity(of_record.len() + self.matches.len());
+        for (rules, numbers) in [(&rules.record, of_record), (&rules.event, &self.matches[..])] {
             let conditions = rules.as_ref().map_or(&[][..], |rules| &rules.conditions[..]);
-            let matched = numbers.iter().filter_map(|number| conditions.get(*number as usize));
-            matched.cloned().collect::<Vec<_>>()
-        };
-        let mut matched = of(&rules.record, of_record);
-        matched.append(&mut of(&rules.event, &self.matches));
+            matched.extend(numbers.iter().filter_map(|number| conditions.get(*number as usize)));
+        }
         // Most matches of rules over several events need nothing else of the event.
-        let needs_event = |condition: &Condition| {
+        let needs_event = |condition: &&Condition| {
             let rule = &condition.rule;
             rule.window.is_none() || !rule.exceptions.is_empty() || rule.tenant.is_some()
         };
@@ -542,7 +540,7 @@ fn is_before(time: &str, end_ms: i64) -> bool {
 }
 
 /// Adds the rules over several events among the matches, sorted.
-fn count(matched: &[Condition], counted: &mut Vec<Matched>) {
+fn count(matched: &[&Condition], counted: &mut Vec<Matched>) {
     let of_windows = matched.iter().filter(|condition| condition.rule.window.is_some());
     counted.extend(of_windows.filter_map(|condition| {
         Some(Matched {

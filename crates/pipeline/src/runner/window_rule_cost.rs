@@ -22,6 +22,8 @@ const EVENTS: u64 = 3_000;
 const EVENTS_A_SECOND: u64 = 1_000;
 const EVENTS_A_BATCH: u64 = 250;
 const CORRELATIONS: u64 = 50;
+/// Sources of events by which different correlations match.
+const SOURCES: u64 = 16;
 const PIPELINE: &str = "p";
 /// Start of the events, ms since the epoch.
 const START_MS: u64 = 1_700_000_000_000;
@@ -56,6 +58,35 @@ fn correlations() -> Vec<Arc<DetectionRule>> {
     (0..CORRELATIONS).map(rule).collect()
 }
 
+/// Twice as many correlations as [`CORRELATIONS`], each of which has a threshold of its own and counts a half of the events: those with
+/// some of the sources. No two of them remember the same.
+fn different_correlations() -> Vec<Arc<DetectionRule>> {
+    let mut random = fastrand::Rng::with_seed(21);
+    let mut rule = |number: u64| {
+        let (kind, condition) = match number % 2 {
+            0 => ("event_count", format!("{{gte: {}}}", 2000 + number)),
+            _ => ("value_count", format!("{{gte: {}, field: IpPort}}", 1000 + number)),
+        };
+        let by = ["TargetUserName", "IpAddress"][number as usize / 2 % 2];
+        let mut sources: Vec<u64> = (0..SOURCES).collect();
+        random.shuffle(&mut sources);
+        let sources: Vec<String> = sources[..SOURCES as usize / 2]
+            .iter()
+            .map(|source| format!("source-{source}"))
+            .collect();
+        let sigma = format!(
+            "title: base {number}\nid: base-{number}\nname: base_{number}\nlogsource: {{product: windows, service: security}}\n\
+             detection:\n  selection: {{EventID: 4625, WorkstationName: [{}]}}\n  condition: selection\n---\n\
+             title: correlation {number}\nid: c-{number}\ncorrelation:\n  type: {kind}\n  rules: [base_{number}]\n  group-by: [{by}]\n  \
+             timespan: 60s\n  condition: {condition}\n",
+            sources.join(", ")
+        );
+        let body = json!({"type": "sigma", "sigma": sigma});
+        Arc::new(DetectionRule::parse(&format!("c-{number}"), body.as_object().unwrap()).unwrap())
+    };
+    (0..2 * CORRELATIONS).map(&mut rule).collect()
+}
+
 /// Events of users that are skewed, and of addresses that are not.
 fn events(count: u64) -> Vec<SourceEvent> {
     let mut random = fastrand::Rng::with_seed(20);
@@ -69,7 +100,7 @@ fn events(count: u64) -> Vec<SourceEvent> {
         let event = json!({
             "@timestamp": time, "Channel": "Security", "EventID": 4625, "LogonType": 10,
             "TargetUserName": format!("user-{user}"), "IpAddress": format!("10.0.{}.{}", random.u8(..), random.u8(..)),
-            "IpPort": random.u16(..),
+            "IpPort": random.u16(..), "WorkstationName": format!("source-{}", random.u64(..SOURCES)),
         });
         SourceEvent {
             bytes: Bytes::from(event.to_string()),
@@ -90,6 +121,8 @@ struct Subject {
     records: u64,
     /// Bytes of the journal.
     journal_bytes: u64,
+    /// CPU time of samples, of printing the journal, and of its application, µs.
+    times: [f64; 3],
     alerts: u64,
 }
 
@@ -110,6 +143,7 @@ impl Subject {
             aggregates,
             records: 0,
             journal_bytes: 0,
+            times: [0.0; 3],
             alerts: 0,
         }
     }
@@ -121,19 +155,29 @@ impl Subject {
             content,
         };
         self.records += 1;
+        let started = ThreadTime::now();
         self.journal_bytes += record.to_document(PIPELINE).unwrap().len() as u64;
+        self.note_time(1, started);
+        let started = ThreadTime::now();
         let made = self.windows.apply(&record.content);
+        self.note_time(2, started);
         let alerts = made
             .iter()
             .filter(|made| matches!(made.content, EmissionContent::Alert(_)));
         self.alerts += alerts.count() as u64;
     }
 
+    fn note_time(&mut self, of: usize, started: ThreadTime) {
+        self.times[of] += started.elapsed().as_secs_f64() * 1e6;
+    }
+
     /// Runs the events as a pipeline does, without storing them.
     fn run(&mut self, events: &[SourceEvent]) {
         let mut watermark = 0;
         for batch in events.chunks(EVENTS_A_BATCH as usize) {
+            let started = ThreadTime::now();
             let documents = self.steps.run(Some("0"), batch);
+            self.note_time(0, started);
             assert!(documents.iter().all(|document| document.error.is_none()));
             if self.aggregates.is_empty() {
                 continue;
@@ -169,27 +213,46 @@ fn cost(subject: &mut Subject, events: &[SourceEvent]) -> f64 {
     started.elapsed().as_secs_f64() * 1e6 / events.len() as f64
 }
 
-#[test]
+/// Runs events without rules and with them, prints the costs, and returns the subject with rules.
 #[expect(clippy::print_stdout, reason = "its figures are what it is for")]
-fn correlations_of_all_events() {
+fn measure(rules: Vec<Arc<DetectionRule>>, of: &str) -> Subject {
     let events = events(number_of_events());
     let mut without = Subject::new(Vec::new());
-    let mut with = Subject::new(correlations());
+    let mut with = Subject::new(rules);
     let (before, after) = (cost(&mut without, &events), cost(&mut with, &events));
-    let counts = with.windows.counts();
+    let count = events.len() as f64;
+    let [steps, printing, application] = with.times.map(|time| time / count);
     println!(
-        "{} events at {EVENTS_A_SECOND}/s: {before:.2} µs an event without rules, {after:.2} with {CORRELATIONS} correlations of all of \
-         them; {} keys, {} alerts, {:.0} bytes of journal an event",
-        events.len(),
-        counts.keys,
+        "{count} events at {EVENTS_A_SECOND}/s: {before:.2} µs an event without rules, {after:.2} with {of}; {} keys, {} alerts, {:.0} \
+         bytes of journal an event; of the time, {steps:.2} are mapping, matching and samples, {printing:.2} printing of the journal, \
+         {application:.2} counting",
+        with.windows.counts().keys,
         with.alerts,
-        with.journal_bytes as f64 / events.len() as f64
+        with.journal_bytes as f64 / count
     );
+    with
+}
+
+#[test]
+fn correlations_of_all_events() {
+    let with = measure(correlations(), "50 correlations of all of them");
+    let counts = with.windows.counts();
     // Each event counts in each rule.
     assert!(counts.keys > CORRELATIONS * 100, "{counts:?}");
     assert_eq!(counts.overflowed, 0);
     // The most frequent user reaches the threshold of those that count events in a minute; three seconds do not.
-    assert_eq!(with.alerts > 0, events.len() as u64 > 30 * EVENTS_A_SECOND);
+    assert_eq!(with.alerts > 0, number_of_events() > 30 * EVENTS_A_SECOND);
+}
+
+#[test]
+fn correlations_that_differ() {
+    let with = measure(
+        different_correlations(),
+        "100 correlations of a half of them each, all different",
+    );
+    let counts = with.windows.counts();
+    assert!(counts.keys > CORRELATIONS * 100, "{counts:?}");
+    assert_eq!(counts.overflowed, 0);
 }
 
 /// Resident memory of this process, bytes.
