@@ -70,7 +70,8 @@ impl SegmentParts {
         if part_count < 2 || !plan.selection.matches_rows(&reach) {
             return Ok(None);
         }
-        let runs = reach.docs().unwrap_or_else(|| vec![0..segment.max_doc]);
+        let whole = || std::iter::once(0..segment.max_doc).collect();
+        let runs = reach.docs().unwrap_or_else(whole);
         Ok(Some(Self {
             rows: divide(&runs, part_count),
             coverage: reach.coverage(),
@@ -170,13 +171,16 @@ mod tests {
 
     #[test]
     fn parts_have_equal_rows() {
-        let check = |runs: &[Range<DocId>], count: u64, expect: &[Range<DocId>]| {
-            assert_eq!(divide(runs, count), expect, "{runs:?}");
+        let ranges = |bounds: &[(DocId, DocId)]| -> Vec<Range<DocId>> {
+            bounds.iter().map(|(start, end)| *start..*end).collect()
         };
-        check(&[0..10], 2, &[0..5, 5..10]);
-        check(&[3..10], 3, &[3..5, 5..7, 7..10]);
-        check(&[0..2, 100..104, 200..202], 2, &[0..102, 102..202]);
-        check(&[0..4, 100..104], 2, &[0..100, 100..104]);
-        check(&[5..6], 1, &[5..6]);
+        let check = |runs: &[(DocId, DocId)], count: u64, expect: &[(DocId, DocId)]| {
+            assert_eq!(divide(&ranges(runs), count), ranges(expect), "{runs:?}");
+        };
+        check(&[(0, 10)], 2, &[(0, 5), (5, 10)]);
+        check(&[(3, 10)], 3, &[(3, 5), (5, 7), (7, 10)]);
+        check(&[(0, 2), (100, 104), (200, 202)], 2, &[(0, 102), (102, 202)]);
+        check(&[(0, 4), (100, 104)], 2, &[(0, 100), (100, 104)]);
+        check(&[(5, 6)], 1, &[(5, 6)]);
     }
 }
