@@ -228,7 +228,8 @@ fn last_of_stages(text: &str) -> Value {
         let Ok(mut line) = serde_json::from_str::<Value>(line) else {
             continue;
         };
-        if line["event"] == "partial" {
+        // Both come after a time, if a stage is not done by then.
+        if line["event"] == "partial" || line["event"] == "progress" {
             continue;
         }
         if let Some(hits) = line.pointer_mut("/result/hits").and_then(Value::as_array_mut) {
